@@ -17,7 +17,8 @@ from statistics import median
 
 from app.crawl.fetch.values import Fetched, NotIndexed
 from app.crawl.read.reader import read_page
-from app.crawl.run.titles import shared_suffix, strip_suffix
+from app.crawl.run.page_documents import strip_title
+from app.crawl.run.titles import shared_suffix
 from backends.base import Document, SearchBackend
 from backends.query import Highlight, SearchQuery
 from backends.registry import create_backend
@@ -42,7 +43,7 @@ def read_manual(folder: Path) -> list[Document]:
     return [
         Document(
             address,
-            {"id": address, "title": strip_suffix(page.title, suffix), "content": page.content, "url": address},
+            {"id": address, "title": strip_title(page.title, "", suffix), "content": page.content, "url": address},
             number,
             page.sections,
         )

@@ -88,10 +88,11 @@ class RunListSchema(Schema):
 
 
 class RunPageSchema(Schema):
-    """A URL that was not indexed, and the reason."""
+    """A URL that was not indexed, and the reason; or an indexed page, and a remark."""
 
     url = fields.String(required=True)
     reason = fields.String(required=True)
+    indexed = fields.Boolean(metadata={"description": "True if the page is indexed, and `reason` is a remark."})
     found_on = fields.List(
         fields.String(), metadata={"description": "The page, sitemap, or feed that first linked to it, if any."}
     )
@@ -161,7 +162,7 @@ class DeadLinkListSchema(Schema):
 
 
 class RunShowSchema(Schema):
-    """One run and the URLs that it did not index."""
+    """One run, the URLs that it did not index, and indexed pages with a remark."""
 
     run = fields.Nested(RunSchema, required=True)
     pages = fields.List(fields.Nested(RunPageSchema), required=True)

@@ -212,22 +212,23 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunShowSchema)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
-    """Get a run with the URLs that it skipped, and the reasons."""
+    """Get a run with the URLs that it skipped, and the reasons, and indexed pages with a remark."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         run = runs.get_run(session, source, run_id)
-        pages, total = runs.list_left_out(session, run, **page)
+        pages, total = runs.list_reported(session, run, **page)
         twins = twins_of_run(session, run, pages)
-    skipped_pages = [
+    reported_pages = [
         {
             "url": each.url,
             "reason": each.reason,
+            **({"indexed": True} if each.status in runs.IN_INDEX else {}),
             **({"found_on": [each.found_on]} if each.found_on is not None else {}),
             **({"document": twins[each.url]} if each.url in twins else {}),
         }
         for each in pages
     ]
-    return {"run": run, "pages": skipped_pages, "total": total, **page}
+    return {"run": run, "pages": reported_pages, "total": total, **page}
 
 
 @blp.route(SOURCE + "/dead-links", methods=["GET"])

@@ -268,7 +268,7 @@ def _load(runtime: Runtime, run_id: str) -> SourceRun:
 
 def _report(runtime: Runtime, run: SourceRun, as_json: bool) -> None:
     with runtime.database.read() as session:
-        pages, total = runs.list_left_out(session, run, limit=MAX_SHOWN, offset=0)
+        pages, total = runs.list_reported(session, run, limit=MAX_SHOWN, offset=0)
         reasons = runs.count_reasons(session, run)
     if as_json:
         names = ("id", "status", "error", "found", "indexed", "unchanged", "removed", "failed", "skipped")

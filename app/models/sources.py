@@ -38,6 +38,8 @@ class Source(Base):
     max_depth: Mapped[int | None]
     title_suffix: Mapped[str | None] = mapped_column(String(1024))
     """Common ending of page titles, which is removed from document titles."""
+    title_prefix: Mapped[str | None] = mapped_column(String(1024))
+    """Common beginning of page titles, which is removed, too."""
     next_run_at: Mapped[datetime | None]
     """Time of the next scheduled run; ``NULL`` without a schedule."""
     hook_salt: Mapped[str] = mapped_column(String(32), default="", server_default=text("''"))
@@ -135,6 +137,8 @@ class SourcePage(Base):
     """Hash of the page's title and text. Only one of several pages with the same hash is indexed."""
     title: Mapped[str | None] = mapped_column(String(1024))
     """Title of the page, including the common ending of the site's titles."""
+    headings: Mapped[str | None] = mapped_column(String(1024))
+    """Alternatives to the title in case that other pages have the same one, in lines."""
     document_title: Mapped[str | None] = mapped_column(String(1024))
     """Title of the document."""
     path_section: Mapped[str | None] = mapped_column(String(255))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from html import escape
+from html.entities import html5
 
 import pyromark
-from turbohtml import Document, Html, Minify, Node, parse
+from turbohtml import Document, Html, HTMLParseError, Minify, Node, parse, parse_xml
 
 from app.texts.sections import mark_headings
 
@@ -71,6 +73,55 @@ def parse_html(html: str) -> Document:
     if sum(len(tag[0]) for tag in ROOT_TAG.finditer(html)) > MAX_ROOT_TAGS:
         html = ROOT_TAG.sub(r"<\1", html)
     return parse(html, positions=False)
+
+
+XML_MARKUP = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<text>.*?)(?:\]\]>|\Z)|(?P<instruction><\?.*?(?:\?>|\Z))|"
+    r"&(?!(?:amp|apos|gt|lt|quot);)(?P<entity>[A-Za-z][A-Za-z0-9]*;)",
+    re.DOTALL,
+)
+XHTML_PREFIX = re.compile(
+    r"xmlns:([\w.-]+)\s*=\s*[\"']http://www\.w3\.org/(?:1999/xhtml|2000/svg|1998/Math/MathML)[\"']"
+)
+
+
+MANY_ATTRIBUTES = re.compile(r"<[^<=]*+(?:=[^<=]*+){5000}")
+"""Matches a tag with so many attributes that copying an XML tree, which takes quadratic time, would be slow."""
+
+
+def parse_xhtml(markup: str) -> Document:
+    """Parse a page by the rules of XML, in which any element may close itself; by those of HTML if it is not XHTML.
+
+    As in browsers, the named entities of HTML need no declaration.
+    """
+    if MANY_ATTRIBUTES.search(markup):
+        return parse_html(markup)
+    try:
+        root = parse_xml(XML_MARKUP.sub(_plain_markup, markup)).root
+    except HTMLParseError:
+        return parse_html(markup)
+    assert root is not None, "well-formed XML has a root element"
+    prefixes = set(XHTML_PREFIX.findall(markup))
+    for element in list(root.iter_elements(include_self=True)) if prefixes else ():
+        prefix, _, name = element.tag.rpartition(":")
+        if prefix in prefixes:
+            element.tag = name
+    if root.tag != "html":
+        return parse_html(markup)
+    # Only a document of the HTML parser knows meta elements, scripts, and void elements.
+    document = parse("", positions=False)
+    assert document.root is not None, "the HTML parser adds a root element"
+    document.root.replace_with(root)
+    return document
+
+
+def _plain_markup(match: re.Match[str]) -> str:
+    """Return markup of XML that a page displays as text: character references and CDATA sections."""
+    if match["text"] is not None:
+        return escape(match["text"])
+    if match["entity"] is not None:
+        return escape(html5[match["entity"]]) if match["entity"] in html5 else match[0]
+    return "" if match["instruction"] else match[0]
 
 
 def html_to_text(html: str) -> str:

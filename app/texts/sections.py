@@ -26,7 +26,7 @@ _BEGIN, _TITLE, _END = "\ufdd0", "\ufdd1", "\ufdd2"
 _MARKED = re.compile(f"{_BEGIN}([1-6])([^{_BEGIN}{_TITLE}{_END}]+){_TITLE}\\s*([^{_BEGIN}{_TITLE}{_END}]*?)\\s*{_END}")
 _REST = re.compile(f"{_BEGIN}[1-6]?[^{_BEGIN}{_TITLE}{_END}]*(?:{_TITLE}|$)|[{_BEGIN}{_TITLE}{_END}]")
 """Matches incomplete marks, from nested or truncated headings, and mark characters in the page itself."""
-_SIGN = re.compile(r"\s*[¶§🔗]+$|\s+#+$")
+PERMALINK_SIGN = re.compile(r"\s*[¶§🔗]+$|\s+#+$")
 """The permalink sign at the end of a heading."""
 _NO_SLUG = re.compile(r"[^\w\- ]")
 
@@ -73,7 +73,7 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
         parts.append(_REST.sub("", marked[at : match.start()]))
         length += len(parts[-1])
         level, anchor = match.group(1, 2)
-        heading = _SIGN.sub("", match[3])
+        heading = PERMALINK_SIGN.sub("", match[3])
         title = " ".join(heading.split())[:MAX_SECTION_TITLE]
         # The page itself may contain such characters.
         is_valid = title and ANCHOR.fullmatch(anchor) and len(sections) < MAX_SECTIONS

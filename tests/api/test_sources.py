@@ -450,23 +450,28 @@ def test_source_status_follows_its_newest_run(tenant: Tenant) -> None:
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["status"] == "idle"
 
 
-def test_run_report_lists_skipped_and_failed_pages(tenant: Tenant) -> None:
+def test_run_report_lists_skipped_and_failed_pages_and_remarks(tenant: Tenant) -> None:
     source = create(tenant)
     run = source["last_run"]["id"]
     pages = [("a", "indexed", None), ("b", "skipped", "robots"), ("c", "failed", "http_500"), ("d", "unchanged", None)]
+    pages += [("e", "indexed", "wrong_canonical"), ("f", "unchanged", "wrong_canonical")]
     with tenant.app.extensions["runtime"].database.write() as session:
         for position, (path, status, reason) in enumerate(pages):
             session.add(RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason))
-    end_run(tenant.app, source, found=4, indexed=1, unchanged=1, skipped=1, failed=1)
+    end_run(tenant.app, source, found=6, indexed=2, unchanged=2, skipped=1, failed=1)
 
     report = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?limit=1")))
     rest = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?offset=1")))
     listed = assert_ok(tenant.private.get(path_of(source, "/runs")))
 
     assert report["pages"] == [{"url": URL + "b", "reason": "robots"}]
-    assert (report["total"], report["limit"], report["offset"]) == (2, 1, 0)
-    assert rest["pages"] == [{"url": URL + "c", "reason": "http_500"}]
-    assert report["run"]["found"] == 4
+    assert (report["total"], report["limit"], report["offset"]) == (4, 1, 0)
+    assert rest["pages"] == [
+        {"url": URL + "c", "reason": "http_500"},
+        {"url": URL + "e", "reason": "wrong_canonical", "indexed": True},
+        {"url": URL + "f", "reason": "wrong_canonical", "indexed": True},
+    ]
+    assert report["run"]["found"] == 6
     assert listed == {"runs": [report["run"]], "total": 1, "limit": 20, "offset": 0}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text
+from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text, parse_xhtml
 from app.texts.sections import take_sections
 
 PIECES = (
@@ -136,6 +136,17 @@ HOSTILE_MARKUP = {
     "comments": "<!--",
     "references": "&amp;lt;",
 }
+HOSTILE_XML = {
+    "paragraphs": "<p>",
+    "comments": "<!--",
+    "sections of text": "<![CDATA[",
+    "instructions": "<?",
+    "references": "&a",
+    "namespaces": "xmlns:a ",
+    "attributes": lambda n: f" a{n}=''" if n else "<html",
+    "equals signs": "=",
+    "nested paragraphs": lambda n: "<html><p>" if n == 0 else "<p>" if n < SIZE // 14 else "</p>",
+}
 HOSTILE_MARKDOWN = {
     "quotes": "> ",
     "quotes without blanks": ">",
@@ -169,7 +180,7 @@ def long(piece: str | Callable[[int], str]) -> str:
     return "".join(found)
 
 
-def cpu_seconds(read: Callable[[str], str], source: str) -> float:
+def cpu_seconds(read: Callable[[str], object], source: str) -> float:
     """Return the CPU seconds that a conversion takes."""
     begun = time.process_time()
     read(source)
@@ -185,6 +196,7 @@ def cpu_seconds(read: Callable[[str], str], source: str) -> float:
             for name, piece in HOSTILE_MARKUP.items()
             for read in (html_to_text, html_to_marked_text)
         ),
+        *(pytest.param(parse_xhtml, piece, id=f"XML: {name}") for name, piece in HOSTILE_XML.items()),
         *(
             pytest.param(read, piece, id=f"Markdown: {name}, {read.__name__}")
             for name, piece in HOSTILE_MARKDOWN.items()
@@ -193,7 +205,7 @@ def cpu_seconds(read: Callable[[str], str], source: str) -> float:
     ],
 )
 def test_converting_hostile_markup_takes_bounded_time(
-    read: Callable[[str], str], piece: str | Callable[[int], str]
+    read: Callable[[str], object], piece: str | Callable[[int], str]
 ) -> None:
     words = min(cpu_seconds(html_to_text, "a b " * (SIZE // 4)) for _ in range(3))
 

@@ -1,26 +1,29 @@
-"""Lists of a site's pages: feeds (RSS, Atom), sitemaps (XML or text, optionally compressed), and sitemap indexes."""
+"""Lists of a site's pages: feeds (RSS, Atom, JSON), sitemaps (XML or text, often compressed), and sitemap indexes."""
 
 from __future__ import annotations
 
 import io
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 
 import feedparser
+import orjson
 from lxml import etree
 
 from app.crawl.fetch.addresses import normalize_url
-from app.crawl.fetch.responses import UnpackingError, charset_of, unpack
+from app.crawl.fetch.responses import HEAD_BYTES, UnpackingError, charset_of, unpack
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason
 
 MAX_FEED_ENTRIES = 10_000
 MAX_NESTING = 10_000
 """Maximum depth of nested elements. Malformed feeds may contain elements that are never closed."""
 
+_JSON_FEED = re.compile(r"https?://(?:www\.)?jsonfeed\.org/version/1")
 _PAGE_TYPES = {"text/html", "application/xhtml+xml"}
 
 
@@ -47,6 +50,39 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
     Raises:
         NotIndexed: The file is not a feed, or is nested too deeply (``bad_source``).
     """
+    links = _json_links(fetched.body) if _is_json(fetched.body) else _xml_links(fetched)
+    urls: dict[str, None] = {}
+    for link in islice(links, MAX_FEED_ENTRIES):
+        if not link:
+            continue
+        try:
+            urls[normalize_url(link, fetched.url)] = None
+        except ValueError:
+            continue  # The entry does not describe a page.
+    return tuple(urls)
+
+
+def _is_json(body: bytes) -> bool:
+    return body[:HEAD_BYTES].removeprefix(BOM_UTF8).lstrip().startswith(b"{")
+
+
+def _json_links(body: bytes) -> Iterator[str]:
+    """Yield the URL of each item's page, empty without one, as https://www.jsonfeed.org/version/1.1/ describes it."""
+    try:
+        feed = orjson.loads(body.removeprefix(BOM_UTF8))
+    except orjson.JSONDecodeError as error:
+        raise _not_a_feed() from error
+    version, items = feed.get("version"), feed.get("items")
+    if not (isinstance(version, str) and _JSON_FEED.match(version) and isinstance(items, list)):
+        raise _not_a_feed()
+    for item in items:
+        if isinstance(item, dict):
+            url, id_ = (value if isinstance(value, str) else "" for value in (item.get("url"), item.get("id")))
+            # Publishers are encouraged to use the URL of the item's page as its ID.
+            yield url or (id_ if id_.startswith(("http://", "https://")) else "")
+
+
+def _xml_links(fetched: Fetched) -> Iterator[str]:
     # feedparser keeps a kilobyte for each open element, so check the depth first.
     etree.XMLParser(target=_Nesting(), recover=True, resolve_entities=False, no_network=True).feed(fetched.body)
     # A stream, since feedparser opens bytes that look like a file name or a URL.
@@ -61,17 +97,12 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
         sanitize_html=False,
     )
     if not parsed.entries and not parsed.get("version"):
-        raise NotIndexed(Reason.BAD_SOURCE, "The URL does not return an RSS or Atom feed.")
-    urls: dict[str, None] = {}
-    for entry in parsed.entries[:MAX_FEED_ENTRIES]:
-        link = _page_link(entry)
-        if not link:
-            continue
-        try:
-            urls[normalize_url(link, fetched.url)] = None
-        except ValueError:
-            continue  # The entry does not describe a page.
-    return tuple(urls)
+        raise _not_a_feed()
+    return map(_page_link, parsed.entries)
+
+
+def _not_a_feed() -> NotIndexed:
+    return NotIndexed(Reason.BAD_SOURCE, "The URL does not return an RSS, Atom, or JSON feed.")
 
 
 def _content_type(fetched: Fetched) -> str:
@@ -199,7 +230,9 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
         pieces = _cut(unpack(pieces, "gzip"))
     try:
         head, pieces = _head(pieces)
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith(_WIDE_STARTS):
+        if _is_json(head):
+            sitemap = Sitemap(read_feed(replace(fetched, body=b"".join(pieces))))
+        elif head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith(_WIDE_STARTS):
             sitemap = _read_xml(pieces, fetched)
         else:
             sitemap = Sitemap(_urls(_lines(pieces), fetched.url))

@@ -106,6 +106,8 @@ def sniff(content_type: str, head: bytes) -> str | None:
             return None
     if kind not in _UNTYPED:
         return content_type
+    if start.startswith(b"<?xml"):
+        return "application/xml"
     return "text/html" if start.startswith(b"<") else "text/plain"
 
 

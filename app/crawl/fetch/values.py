@@ -34,6 +34,8 @@ class Reason(StrEnum):
     ROBOTS = "robots"
     NOINDEX = "noindex"
     CANONICAL = "canonical"
+    WRONG_CANONICAL = "wrong_canonical"
+    """A remark: the page is indexed, although it names a canonical URL."""
     DUPLICATE = "duplicate"
     TOO_LARGE = "too_large"
     NOT_TEXT = "not_text"
@@ -153,7 +155,8 @@ class Page:
         links: The distinct URLs that may be followed, normalized, in the page's order.
         noindex: Whether the page asks not to be indexed.
         skip_reason: The reason why the page does not become a document. Its links are followed anyway.
-        title: The title, including the suffix that the site's titles share, which is removed later.
+        title: The title, including the prefix and suffix that the site's titles share, which are removed later.
+        headings: Alternatives to the title in case that other pages have the same one, best first.
         content: The main text, with blank lines between blocks.
         excerpt, author, date, lang: From the page's metadata, or ``None``.
         fields: Further fields: declared by the page, set by rules, and detected.
@@ -175,6 +178,7 @@ class Page:
     fields: Mapping[str, Any] = field(default_factory=dict)
     kind: str | None = None
     sections: tuple[Section, ...] = ()
+    headings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from app.crawl.read.links import (
 from app.crawl.read.main_text import main_part, only_lists
 from app.crawl.read.metadata import Metadata, iso_date
 from app.crawl.read.text import cut_line, cut_text
-from app.texts.formats import node_to_text, parse_html
+from app.texts.formats import node_to_text, parse_html, parse_xhtml
 from app.texts.sections import mark_headings, take_sections
 from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_number
@@ -43,7 +43,7 @@ RANK_OF_LISTS = -3
 """The rank of pages that only link to others."""
 
 
-def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules) -> Page:
+def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules, *, is_xml: bool = False) -> Page:
     """Read an HTML page.
 
     Args:
@@ -52,15 +52,18 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         selectors: The source's selectors; parts without a selector are detected.
         rules: The source's rules for further fields. Fields that the page declares for this service take precedence
             over the rules, and the rules take precedence over detected fields.
+        is_xml: Whether the page is XHTML, which is read by the rules of XML if it is well-formed.
 
     Raises:
         ValueError: A selector is not valid CSS.
     """
-    document = parse_html(html)
+    document = parse_xhtml(html) if is_xml else parse_html(html)
     base = page_base(document, fetched.url)
     directives = header_directives(fetched.headers) | meta_directives(document)
     links = () if directives.nofollow else page_links(document, base)
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
+    # A page that names another page's URL as canonical only becomes a document if that URL is wrong.
+    own_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
     document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
     metadata = Metadata(document, fetched.headers)
     # Extracting the main text modifies the document, so everything else is read first.
@@ -70,13 +73,15 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     declared = {name: str(annotated.pop(name)) for name in STANDARD_FIELDS if name in annotated}
     for others in (
         annotated,
-        ruled_fields(rules, canonical or fetched.url, Subject(document, metadata, base)),
+        ruled_fields(rules, own_url, Subject(document, metadata, base)),
         detected_fields(document, metadata, base, rules.start),
     ):
         fields |= {name: value for name, value in others.items() if name not in fields}
     if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
         fields[RANK] = number
-    title = _selected_title(document, selectors.title) or declared.get("title") or own_title
+    explicit_title = _selected_title(document, selectors.title) or declared.get("title")
+    headings = () if explicit_title else metadata.headings()
+    title = explicit_title or own_title or next(iter(headings), "")
     if selectors.content:
         marked = _selected_text(document, selectors.content)
     elif document.select_one(CONTENT_SELECTOR) is not None:
@@ -101,6 +106,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         lang=metadata.language(),
         fields=fields,
         sections=sections,
+        headings=tuple(heading for heading in headings if heading != title),
     )
 
 

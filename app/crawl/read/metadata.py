@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from turbohtml import Document
+from turbohtml import Document, Element
 
 from app.crawl.read.text import cut_line
+from app.texts.sections import PERMALINK_SIGN
 from backends.standard_fields import STANDARD_FIELDS
 
 OWN_PREFIX = "site-search:"
@@ -17,6 +19,9 @@ OWN_PREFIX = "site-search:"
 OWN_ID = "id"
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_FIELDS = 100
+LOWER_HEADINGS = ("h2", "h3", "h4", "h5", "h6")
+FRAME = frozenset(("aside", "dialog", "footer", "header", "nav"))
+"""Elements whose headings do not name the page."""
 MAX_HEADINGS = 20
 """Maximum number of headings searched for a title, since the first headings may contain only images."""
 MAX_ID_CHARACTERS = 512
@@ -50,10 +55,19 @@ class Metadata:
 
     def title(self) -> str:
         """The title, empty without one."""
-        element = self._document.select_one("head > title")
-        headings = (heading.text for heading in self._document.find_all("h1", limit=MAX_HEADINGS))
-        candidates = [element.text if element else "", *self.contents("og:title"), *headings]
+        element = self._document.select_one("head > title, html > title")
+        candidates = [element.text if element else "", *self.contents("og:title"), *self._main_headings()]
         return _first_line(candidates) or ""
+
+    def headings(self) -> tuple[str, ...]:
+        """What a page is called besides its ``<title>``: its ``h1``, ``og:title``, and first lower heading."""
+        lower = (
+            _heading_text(heading)
+            for heading in islice(self._document.iter_elements(LOWER_HEADINGS), MAX_HEADINGS)
+            if not any(isinstance(each, Element) and each.tag in FRAME for each in heading.ancestors)
+        )
+        candidates = (_first_line(self._main_headings()), _first_line(self.contents("og:title")), _first_line(lower))
+        return tuple(dict.fromkeys(filter(None, candidates)))
 
     def excerpt(self) -> str | None:
         """The description that the page's author wrote."""
@@ -121,6 +135,9 @@ class Metadata:
         """The contents of ``<meta>`` elements, in the order of the names."""
         return (content for name in names for content in self._meta.get(name, ()))
 
+    def _main_headings(self) -> Iterator[str]:
+        return (_heading_text(heading) for heading in self._document.find_all("h1", limit=MAX_HEADINGS))
+
     def _json(self, *keys: str) -> Iterator[str]:
         return (value for key in keys for item in self.json_ld if isinstance(value := item.get(key), str))
 
@@ -143,6 +160,10 @@ def _names(author: object) -> Iterator[str]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(name, str) and name.strip() and not ADDRESS.match(name.strip()):
             yield cut_line(name)
+
+
+def _heading_text(heading: Element) -> str:
+    return PERMALINK_SIGN.sub("", cut_line(heading.text))
 
 
 def _first_line(texts: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -104,8 +105,13 @@ def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Refusal | ValueErr
         return ValueError(str(error))
 
 
-HTML_TYPES = {"text/html", "application/xhtml+xml"}
-XML_TYPES = {"application/xml", "text/xml"}
+XHTML_TYPE = "application/xhtml+xml"
+XML_TYPES = {XHTML_TYPE, "application/xml", "text/xml"}
+XML_DECLARATION = "<?xml"
+XHTML_ROOT = re.compile(
+    r"(?:\s+|<!--.*?-->|<(?:\?|!(?!--))[^>]*>|\]\s*>)*+<(?:[\w.-]+:)?html[\s/>]", re.DOTALL | re.IGNORECASE
+)
+"""Matches up to the root element of a page in XML."""
 MARKDOWN_TYPES = {"text/markdown", "text/x-markdown"}
 HTML_BEGINNINGS = ("<!doctype html", "<html", "<head", "<body")
 HEAD_CHARACTERS = 2_048
@@ -138,8 +144,10 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
         return _file_page(read_office_file(fetched.body), fetched.url, noindex, url_fields)
     text = CONTROL.sub("", decode(fetched.body, content_type))
     beginning = text[:HEAD_CHARACTERS].lstrip().lower()
-    if kind in HTML_TYPES or beginning.startswith(HTML_BEGINNINGS) or (kind in XML_TYPES and "<html" in beginning):
-        return read_html(text, fetched, selectors or Selectors(), rules)
+    is_xml = kind in XML_TYPES or beginning.startswith(XML_DECLARATION)
+    is_xhtml = is_xml and XHTML_ROOT.match(text) is not None
+    if is_xhtml or kind in ("text/html", XHTML_TYPE) or beginning.startswith(HTML_BEGINNINGS):
+        return read_html(text, fetched, selectors or Selectors(), rules, is_xml=is_xhtml)
     if kind in XML_TYPES:
         raise NotIndexed(Reason.NOT_TEXT, "The file is XML, but not a web page.")
     if kind in MARKDOWN_TYPES:
@@ -149,13 +157,15 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
 
 def _file_page(file: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
     text, sections = join_pages(file.pages)
-    page = _text_page(file.title or _file_name(url), text, noindex, {"type": file.kind, **fields})
+    file_name = _file_name(url)
+    page = _text_page(file.title or file_name, text, noindex, {"type": file.kind, **fields})
     return replace(
         page,
         author=file.author,
         date=file.date,
         lang=file.lang,
         kind=file.kind,
+        headings=(*(section.title for section in sections[:1]), file_name) if file.title else (),
         sections=tuple(each for each in sections if each.start < len(page.content)) if file.kind in PAGED_KINDS else (),
     )
 

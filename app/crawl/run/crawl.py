@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, Selectors, TryLater, Validators
 from app.crawl.run.decisions import (
     decide_canonical,
+    decide_deferred,
     decide_error,
     decide_page,
     decide_redirected,
     decide_unchanged,
     has_document,
     is_noted,
-    is_still_duplicate,
 )
 from app.crawl.run.frontier import next_page, read_record, read_status
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage
@@ -28,7 +28,7 @@ from app.crawl.run.page_documents import field_rules
 from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
 from app.crawl.run.state import RunInterrupted, RunState
 from app.crawl.run.stored_run import add_discovered, has_waiting_runs
-from app.crawl.run.titles import learn_suffix
+from app.crawl.run.titles import learn_titles
 from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
 
 FETCHERS = 2
@@ -119,15 +119,15 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
             break
         if queued.url in state.batch.outcomes:
             continue  # A redirect led to the page before.
-        if queued.deferred and is_still_duplicate(state, queued.url):
-            add_outcome(state, Outcome(queued.url, "skipped", Reason.DUPLICATE))
+        if queued.deferred and (outcome := decide_deferred(state, queued)) is not None:
+            add_outcome(state, outcome)
         elif max_pages is not None and state.indexed_count >= max_pages:
             error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
             add_outcome(state, decide_error(state, queued, error))
         elif state.plan_is_full and not has_document(state, queued.url):
             add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
         else:
-            _start(state, current, queued, unconditional=queued.deferred)
+            _start(state, current, queued, unconditional=queued.deferred is not None)
         if batch_is_full(state):
             _write(state)
     return bool(current.in_flight)
@@ -204,8 +204,8 @@ def _write(state: RunState) -> bool:
     """
     if not write_batch(state):
         return False
-    if state.title_suffix is None:
-        state.title_suffix = state.retry(learn_suffix)
+    if not state.titles.prefix and not state.titles.suffix:
+        state.titles = state.retry(learn_titles)
     if state.plan_is_full:
         # Since the plan was full, documents may have been deleted, or the plan changed.
         state.plan_is_full = state.retry(room_in_plan) == 0
@@ -242,18 +242,17 @@ def _settle(state: RunState, current: _Pass, queued: QueuedPage, reading: Readin
     fetched, page = reading.fetched, reading.page
     canonical = page.canonical
     requested_urls = {queued.url, fetched.url, *fetched.redirects}
-    if canonical is not None and canonical not in requested_urls:
-        add_outcome(state, decide_canonical(state, queued, fetched, page, canonical))
-    elif fetched.url != queued.url and canonical != queued.url:
-        _settle_redirected(
-            state,
-            current,
-            queued,
-            fetched.url,
-            lambda target: add_outcome(state, decide_page(state, target, fetched, page)),
-        )
+
+    def settle(target: QueuedPage) -> None:
+        if canonical is not None and canonical not in requested_urls:
+            add_outcome(state, decide_canonical(state, target, fetched, page, canonical))
+        else:
+            add_outcome(state, decide_page(state, target, fetched, page))
+
+    if fetched.url != queued.url and canonical != queued.url:
+        _settle_redirected(state, current, queued, fetched.url, settle)
     else:
-        add_outcome(state, decide_page(state, queued, fetched, page))
+        settle(queued)
 
 
 def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetched: Fetched) -> None:
@@ -261,7 +260,7 @@ def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetch
     if fetched.url != queued.url:
         target = state.retry(read_record, fetched.url)
         # If the target declares the requested URL as canonical, the response is the page of the requested URL.
-        if target is None or target.reason != Reason.CANONICAL or queued.url not in target.links:
+        if target is None or target.reason != Reason.CANONICAL or target.links[:1] != (queued.url,):
             _settle_redirected(
                 state,
                 current,
@@ -274,7 +273,11 @@ def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetch
             _start(state, current, queued, unconditional=True)
             return
     assert record is not None, "a condition was sent"
-    add_outcome(state, decide_unchanged(state, queued, record))
+    outcome = decide_unchanged(state, queued, record)
+    if outcome is None:
+        _start(state, current, queued, unconditional=True)
+    else:
+        add_outcome(state, outcome)
 
 
 def _settle_redirected(

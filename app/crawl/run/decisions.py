@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,12 +12,12 @@ import orjson
 from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
 from app.crawl.read.field_rules import VARIANTS
-from app.crawl.run.frontier import pages_like, read_record
+from app.crawl.run.frontier import has_document_elsewhere, pages_like, read_record, read_status
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, PageRecord, QueuedPage, is_failure, pack_links
-from app.crawl.run.page_documents import clean_title, document_id, make_document
+from app.crawl.run.page_documents import clean_title, document_id, make_document, pack_headings
 from app.crawl.run.recorder import batched_duplicate
 from app.crawl.run.state import RunState
-from app.crawl.run.titles import strip_suffix
+from app.crawl.sources.runs import IN_INDEX
 
 MAX_LINKS = 5_000
 """Maximum number of links that a run follows from one page."""
@@ -24,12 +25,17 @@ MAX_LINKS = 5_000
 MAX_NOTED = 100_000
 """Maximum number of URLs that a run remembers in memory, to look up fewer of them in SQL."""
 
-IN_INDEX = ("indexed", "unchanged")
-"""Outcomes of pages that are documents."""
+_DOCUMENT_COLUMNS = ("digest", "text_digest", "title", "headings", "document_title", "path_section")
+"""Columns of a page's record that describe its document."""
 
 
-def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome:
-    """Return the outcome of a page whose server reports that it has not changed."""
+def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome | None:
+    """Return the outcome of a page whose server reports that it has not changed.
+
+    ``None`` means that its body is needed: it was skipped because of a canonical URL that is no document any more.
+    """
+    if record.reason in (Reason.CANONICAL, Reason.WRONG_CANONICAL):
+        return _decide_by_record(state, queued, record)
     discovered = _discover(state, record.links, queued)
     if record.document_id is not None:
         return Outcome(
@@ -52,9 +58,94 @@ def decide_redirected(state: RunState, queued: QueuedPage, target: str) -> Outco
 
 
 def decide_canonical(state: RunState, queued: QueuedPage, fetched: Fetched, page: Page, canonical: str) -> Outcome:
-    """Return the outcome of a page that names another URL as its canonical URL."""
-    further = (canonical,) if state.admission.is_in_scope(canonical) else ()
-    return _skip_page(state, queued, fetched, page, Reason.CANONICAL, further=further)
+    """Return the outcome of a page that names another URL as its canonical URL.
+
+    It is skipped if that URL is a document, deferred until that URL has been read, and otherwise indexed itself.
+    """
+    if page.skip_reason is not None:
+        return _skip_page(state, queued, fetched, page, page.skip_reason, canonical=canonical)
+    canonical_is_document = _is_document(state, canonical, queued)
+    if canonical_is_document:
+        return _skip_page(state, queued, fetched, page, Reason.CANONICAL, canonical=canonical)
+    if canonical_is_document is None:
+        links = _followed_links(state, page.links)
+        return Outcome(
+            queued.url,
+            "waiting",
+            Reason.CANONICAL,
+            # Without a digest, the document that the page may have had is out of date.
+            page={
+                **_validators(fetched), "reason": Reason.CANONICAL, "digest": None,
+                "links": pack_links(_canonical_first(canonical, links)),
+            },
+            discovered=_discover(state, links, queued, canonical=canonical),
+        )  # fmt: skip
+    outcome = decide_page(state, queued, fetched, replace(page, canonical=None))
+    if outcome.status not in IN_INDEX or outcome.page is None:
+        return outcome
+    links = _canonical_first(canonical, _followed_links(state, page.links))
+    values = {**outcome.page, "reason": Reason.WRONG_CANONICAL, "links": pack_links(links)}
+    return replace(outcome, reason=Reason.WRONG_CANONICAL, page=values)
+
+
+def _canonical_first(canonical: str, links: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((canonical, *links)))
+
+
+def _decide_by_record(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome | None:
+    """Return the outcome of a page that named another canonical URL, and has not changed; ``None`` to read it again."""
+    if not record.links:
+        return None
+    canonical, *links = record.links
+    canonical_is_document = _is_document(state, canonical, queued)
+    discovered = _discover(state, _followed_links(state, links), queued, canonical=canonical)
+    if canonical_is_document:
+        values = {"document_id": None, "reason": Reason.CANONICAL, **dict.fromkeys(_DOCUMENT_COLUMNS)}
+        return Outcome(
+            queued.url,
+            "skipped",
+            Reason.CANONICAL,
+            obsolete_id=record.document_id,
+            page=values if record.document_id is not None else None,
+            discovered=discovered,
+        )
+    if canonical_is_document is None:
+        return Outcome(queued.url, "waiting", Reason.CANONICAL, discovered=discovered)
+    if not record.document_exists or record.digest is None:
+        return None
+    return Outcome(
+        queued.url,
+        "unchanged",
+        Reason.WRONG_CANONICAL,
+        confirmed_id=record.document_id,
+        text_digest=record.text_digest,
+        page={"reason": Reason.WRONG_CANONICAL},
+        discovered=discovered,
+    )
+
+
+def _is_document(state: RunState, url: str, queued: QueuedPage) -> bool | None:
+    """Whether a URL that a page names as canonical is a document after this run; ``None`` if the run will read it."""
+    outcome = state.batch.outcomes.get(url)
+    status = outcome.status if outcome is not None else state.retry(read_status, url)
+    if status in IN_INDEX:
+        return True
+    is_expected = status == "waiting" or (status is None and state.follows_links and state.admission.is_in_scope(url))
+    if is_expected and not queued.deferred:
+        return None
+    # Documents of unread pages stay if the page failed, and in runs that do not remove what they have not seen.
+    stays = status == "failed" or (status is None and (state.run.sync_id is None or state.source.kind == "feed"))
+    return (stays and has_document(state, url)) or state.retry(has_document_elsewhere, url)
+
+
+def decide_deferred(state: RunState, queued: QueuedPage) -> Outcome | None:
+    """Return the outcome of a deferred page; ``None`` if it must be read again."""
+    if queued.deferred == Reason.CANONICAL:
+        record = state.retry(read_record, queued.url)
+        return None if record is None else _decide_by_record(state, queued, record)
+    if is_still_duplicate(state, queued.url):
+        return Outcome(queued.url, "skipped", Reason.DUPLICATE)
+    return None
 
 
 def is_still_duplicate(state: RunState, url: str) -> bool:
@@ -92,29 +183,30 @@ def _skip_page(
     page: Page,
     reason: str,
     *,
-    further: tuple[str, ...] = (),
+    canonical: str | None = None,
     identity: str | None = None,
     text_digest: bytes | None = None,
 ) -> Outcome:
     """Return the outcome of a page that was read but is not indexed.
 
     Args:
-        further: URLs that the page leads to besides its links.
+        canonical: The canonical URL that the page names, if it is another page's.
         identity, text_digest: ID and text digest of the page, if it duplicates another page.
     """
     record = state.retry(read_record, queued.url)
     former_id = None if record is None else record.document_id
-    links = _followed_links(state, (*further, *page.links))
+    links = _followed_links(state, page.links)
+    stored_links = links if canonical is None else _canonical_first(canonical, links)
     return Outcome(
         queued.url,
         "skipped",
         reason,
         obsolete_id=former_id if former_id != identity else None,
         page={
-            **_validators(fetched), "document_id": None, "reason": reason, "digest": None, "text_digest": text_digest,
-            "title": None, "document_title": None, "path_section": None, "links": pack_links(links),
+            **_validators(fetched), "document_id": None, "reason": reason, **dict.fromkeys(_DOCUMENT_COLUMNS),
+            "text_digest": text_digest, "links": pack_links(stored_links),
         },
-        discovered=_discover(state, links, queued, unlimited=further),
+        discovered=_discover(state, links, queued, canonical=canonical),
     )  # fmt: skip
 
 
@@ -148,13 +240,15 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
         return _skip_page(state, queued, fetched, page, Reason.DUPLICATE, identity=identity, text_digest=text_digest)
     links = _followed_links(state, page.links)
     title = clean_title(page.title)
-    document_title = strip_suffix(title, state.title_suffix)
+    headings = pack_headings(page)
+    document_title = state.titles.document_title(title, headings)
     if record is None or record.document_id is None:
         state.sections.add(queued.url)
     section = None if "section" in page.fields else state.sections.section(queued.url)
     values = {
         **_validators(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
-        "title": title, "document_title": document_title, "path_section": section, "links": pack_links(links),
+        "title": title, "headings": headings, "document_title": document_title, "path_section": section,
+        "links": pack_links(links),
     }  # fmt: skip
     discovered = _discover(state, links, queued)
     if record is not None and record.document_exists and (record.document_id, record.digest) == (identity, digest):
@@ -205,18 +299,20 @@ def _followed_links(state: RunState, links: Iterable[str]) -> tuple[str, ...]:
 
 
 def _discover(
-    state: RunState, links: Iterable[str], queued: QueuedPage, unlimited: tuple[str, ...] = ()
+    state: RunState, links: Iterable[str], queued: QueuedPage, canonical: str | None = None
 ) -> tuple[DiscoveredUrl, ...]:
     """Return the links of a page that the run may not have stored yet.
 
     Args:
-        unlimited: Links that are followed at any depth.
+        canonical: The canonical URL that the page names, which is followed at any depth.
     """
     if not state.follows_links:
         return ()
+    further = (canonical,) if canonical is not None and state.admission.is_in_scope(canonical) else ()
     max_depth = state.source.max_depth
     if max_depth is not None and queued.depth >= max_depth:
-        return tuple(DiscoveredUrl(link, queued.depth, queued.url) for link in unlimited)
+        return tuple(DiscoveredUrl(link, queued.depth, queued.url) for link in further)
+    links = dict.fromkeys((*further, *links))
     fresh = [link for link in links if not is_noted(state, link)]
     if len(state.noted) + len(fresh) > MAX_NOTED:
         state.noted.clear()

@@ -39,7 +39,14 @@ from app.crawl.run.stored_run import (
     restart_run,
     store_end,
 )
-from app.crawl.run.titles import count_sections, learn_suffix, pages_to_retitle, retitled_documents, store_titles
+from app.crawl.run.titles import (
+    count_sections,
+    learn_titles,
+    load_titles,
+    pages_to_retitle,
+    retitled_documents,
+    store_titles,
+)
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.visitor import Visitor
 from app.crawl.sources.runs import ENDED_RUNS, INCOMPLETE, Claim
@@ -96,7 +103,6 @@ def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
         Admission(source, visitor.scope),
         urls=run.options.get("urls"),
         max_urls=MAX_URLS,
-        title_suffix=source.title_suffix,
     )
 
 
@@ -153,6 +159,7 @@ def _work(state: RunState) -> int:
     )
     state.max_urls = max_urls(limits)
     state.sections = state.retry(count_sections)
+    state.titles = state.retry(load_titles)
     try:
         if not state.run.seeded:
             seed(state)
@@ -232,16 +239,12 @@ def _write_last_batch(state: RunState) -> None:
 
 
 def _update_titles(state: RunState) -> None:
-    """Remove the shared suffix from titles that still have it, and update sections, also on unchanged pages."""
-    if state.urls is None:
-        suffix = state.retry(learn_suffix)
-    else:
-        # A run of single pages sees too few titles to learn a suffix, so it uses the suffix of the last complete run.
-        _, source, _ = state.control.retry(lambda: load_run(state.parts.database, state.claim))
-        suffix = source.title_suffix
+    """Remove from titles what they share, and update sections, also on unchanged pages."""
+    # A run of single pages sees too few titles to learn from, so it uses the suffix of the last complete run.
+    titles = state.retry(learn_titles if state.urls is None else load_titles)
     sections = state.retry(count_sections)
     after = ""
-    while pages := state.retry(pages_to_retitle, suffix, sections, after):
+    while pages := state.retry(pages_to_retitle, titles, sections, after):
         documents = state.retry(retitled_documents, pages)
         state.retry(put_documents, documents)
         state.retry(store_titles, pages)

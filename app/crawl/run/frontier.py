@@ -16,7 +16,8 @@ from app.clock import now
 from app.crawl.run.outcomes import DiscoveredUrl, PageRecord, QueuedPage, unpack_links
 from app.crawl.run.state import RunState
 from app.crawl.run.visits.admission import Admission
-from app.models import RunPage, SourcePage, SourceRun, StoredDocument
+from app.crawl.sources.runs import IN_INDEX
+from app.models import RunPage, Source, SourcePage, SourceRun, StoredDocument
 from app.plans import PlanLimits
 
 MAX_URLS = 1_000_000
@@ -55,7 +56,7 @@ def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
         has_deferral = RunPage.reason.is_not(None) if deferred else RunPage.reason.is_(None)
         with state.parts.database.read() as session:
             rows = session.execute(
-                select(RunPage.url, RunPage.depth, RunPage.position)
+                select(RunPage.url, RunPage.depth, RunPage.position, RunPage.reason)
                 .where(
                     RunPage.run_id == state.run.id,
                     RunPage.status == "waiting",
@@ -69,7 +70,7 @@ def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
         if not rows:
             return None
         queue.position = rows[-1].position
-        queue.pages.extend(QueuedPage(row.url, row.depth, deferred) for row in rows)
+        queue.pages.extend(QueuedPage(row.url, row.depth, row.reason) for row in rows)
     return queue.pages.popleft()
 
 
@@ -77,6 +78,21 @@ def read_status(state: RunState, url: str) -> str | None:
     """Return the stored outcome of a URL in this run; ``None`` if the run has not stored the URL."""
     with state.parts.database.read() as session:
         return session.scalar(select(RunPage.status).where(RunPage.run_id == state.run.id, RunPage.url == url))
+
+
+def has_document_elsewhere(state: RunState, url: str) -> bool:
+    """Whether the site has a document of a URL that another source or an API client wrote."""
+    document, page = StoredDocument, SourcePage
+    others = select(page.document_id).join(Source, Source.id == page.source_id)
+    others = others.where(Source.site_id == state.site.id, page.url == url, page.document_id.is_not(None))
+    query = select(document.id).where(
+        document.site_id == state.site.id,
+        document.id.in_(others) | (document.id == url),
+        document.source != state.source.id,
+        document.body.is_not(None),
+    )
+    with state.parts.database.read() as session:
+        return session.scalar(query.limit(1)) is not None
 
 
 def read_record(state: RunState, url: str) -> PageRecord | None:
@@ -114,6 +130,8 @@ def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) 
                 same,
                 SourcePage.document_id.is_not(None),
                 SourcePage.url != url,
+                # A page that names another canonical URL gives way to it, unless that turned out to be wrong.
+                SourcePage.reason.is_(None) | RunPage.status.in_(IN_INDEX),
             )
             .limit(_STEP)
         ).all()

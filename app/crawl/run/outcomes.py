@@ -31,13 +31,13 @@ class QueuedPage:
     Attributes:
         url: Normalized URL.
         depth: Number of links from the start page.
-        deferred: Whether the page was deferred as a likely duplicate of another page. If the other page still has the
-            same text, this page is skipped.
+        deferred: The reason why the page was deferred until all others are read: ``duplicate`` if it is likely to have
+            the same text as another, ``canonical`` if it names another as canonical. If so, this page is skipped.
     """
 
     url: str
     depth: int
-    deferred: bool = False
+    deferred: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class PageRecord:
     Attributes:
         document_id: ID of the page's document; ``None`` if it was not indexed.
         document_exists: Whether the site still has that document, even if the source no longer owns it.
-        reason: The reason why the page was not indexed.
+        reason: The reason why the page was not indexed; ``wrong_canonical`` if it was, despite its canonical URL.
         path_section: The document's section as derived from the URL's path, ``""`` without a section; ``None`` if the
             page itself declares a section.
-        links: URLs that the page links to.
+        links: URLs that the page links to. A canonical URL that is another page's comes first.
     """
 
     document_id: str | None
@@ -89,7 +89,7 @@ class Outcome:
 
     Attributes:
         status: ``indexed``, ``unchanged``, ``skipped`` or ``failed``; ``waiting`` defers the page.
-        reason: The reason why the page was not indexed.
+        reason: The reason why the page was not indexed, or was deferred; or a remark on an indexed page.
         document: The document to write.
         confirmed_id: ID of a document to keep unchanged.
         obsolete_id: ID of the page's former document, which is removed.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -60,7 +61,7 @@ def make_document(
 
     Args:
         url: The page's canonical URL.
-        title: The page's title without the suffix that its site's titles share.
+        title: The page's title without the prefix and suffix that its site's titles share.
         section: The section from the URL's path, for a page that does not declare a section.
         domain: The host, for sites whose documents have one; a ``domain`` that the page declares takes precedence.
     """
@@ -144,6 +145,56 @@ def _cut(raw: dict[str, Any]) -> dict[str, Any]:
     if is_sections(raw.get(SECTIONS)):
         cut[SECTIONS] = [section for section in raw[SECTIONS] if section["start"] <= len(content)]
     return cut
+
+
+MIN_TITLES = 3
+"""Minimum number of pages that must share a title or a part of it."""
+MAX_HEADING_CHARACTERS = 255
+"""Maximum number of characters in an alternative to a title; longer headings are not titles."""
+
+
+@dataclass(frozen=True, slots=True)
+class TitleRules:
+    """Properties that the titles of a source's pages share.
+
+    Attributes:
+        prefix, suffix: The beginning and the ending that most titles share, such as `` | Acme``; empty without one.
+        pages: Number of pages with the same title, for titles of at least :data:`MIN_TITLES` pages.
+        headings: Number of these pages for each pair of title and alternative, by the pair's hash.
+    """
+
+    prefix: str = ""
+    suffix: str = ""
+    pages: Mapping[str, int] = field(default_factory=dict)
+    headings: Mapping[int, int] = field(default_factory=dict)
+
+    def choose(self, title: str, headings: str | None) -> str:
+        """Return the title of a page, or if other pages have it, the alternative that the fewest of them have.
+
+        Args:
+            headings: Alternatives in lines, as in :class:`~app.models.SourcePage`.
+        """
+        count = self.pages.get(title)
+        if count is None or not headings:
+            return title
+        best = min(headings.split("\n"), key=lambda heading: self.headings.get(hash((title, heading)), 0))
+        return best if self.headings.get(hash((title, best)), 0) < count else title
+
+    def document_title(self, title: str, headings: str | None) -> str:
+        """Return the title of a page's document: chosen, and without the shared prefix and suffix."""
+        return strip_title(self.choose(title, headings), self.prefix, self.suffix)
+
+
+def strip_title(title: str, prefix: str, suffix: str) -> str:
+    """Return a title without the site's shared prefix and suffix, unless nothing else is left."""
+    without_suffix = title.removesuffix(suffix).strip() or title
+    return without_suffix.removeprefix(prefix).strip() or without_suffix
+
+
+def pack_headings(page: Page) -> str | None:
+    """Return the alternatives to a page's title in lines, or ``None``."""
+    headings = (clean_title(heading) for heading in page.headings if len(heading) <= MAX_HEADING_CHARACTERS)
+    return "\n".join(heading for heading in headings if heading) or None
 
 
 def field_rules(source: Source) -> FieldRules:

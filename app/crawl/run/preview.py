@@ -25,8 +25,7 @@ class Preview:
     """A preview of a page.
 
     Attributes:
-        document: The document that would be indexed, except that its title keeps the suffix that the site's titles
-            share.
+        document: The document that would be indexed, except that its title keeps what the site's titles share.
         reason: The reason why the page would not be indexed.
     """
 

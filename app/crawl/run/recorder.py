@@ -16,6 +16,7 @@ from app.crawl.run.outcomes import Outcome
 from app.crawl.run.page_documents import without_fields
 from app.crawl.run.state import Batch, RunState
 from app.crawl.run.stored_run import store_outcomes
+from app.crawl.sources.runs import IN_INDEX
 from app.errors import ApiError, ErrorCode
 from app.models import Site
 from app.plans import PlanLimits
@@ -43,7 +44,7 @@ def add_outcome(state: RunState, outcome: Outcome) -> None:
         batch.url_by_document[outcome.confirmed_id] = outcome.url
     if outcome.text_digest is not None:
         batch.url_by_text[outcome.text_digest] = outcome.url
-    if outcome.status in ("indexed", "unchanged"):
+    if outcome.status in IN_INDEX:
         state.indexed_count += 1
 
 

@@ -21,7 +21,7 @@ from app.crawl.fetch.politeness import Turn, Turns
 from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.reader import PageReader
 from app.crawl.run.outcomes import Outcome, QueuedPage
-from app.crawl.run.page_documents import PathSections
+from app.crawl.run.page_documents import PathSections, TitleRules
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.visitor import Visitor
 from app.crawl.sources.runs import Claim
@@ -221,7 +221,7 @@ class RunState:
         urls: The URLs that the run is limited to; ``None`` crawls everything.
         max_urls: The number of URLs that the run may store.
         sections: Sections of the pages that are documents.
-        title_suffix: The suffix that the site's titles share.
+        titles: Properties that the titles share.
         indexed_count: Number of indexed pages that the run has visited.
         plan_is_full: Whether documents were rejected because the plan's limit is reached.
         start_error: The reason why the source's own page could not be read.
@@ -239,7 +239,7 @@ class RunState:
     urls: list[str] | None
     max_urls: int
     sections: PathSections = field(default_factory=PathSections)
-    title_suffix: str | None = None
+    titles: TitleRules = field(default_factory=TitleRules)
     indexed_count: int = 0
     plan_is_full: bool = False
     start_error: NotIndexed | None = None

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import delete, insert, literal, select, update
+from sqlalchemy import delete, false, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.crawl.fetch.values import Reason
 from app.crawl.run.frontier import add_urls, delete_record, settle_url, store_record
-from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_temporary_reason
+from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_temporary_reason, unpack_links
 from app.crawl.run.state import RunLost, RunState
 from app.crawl.sources.runs import (
+    IN_INDEX,
     Claim,
     count_reasons,
     count_waiting,
@@ -124,12 +125,32 @@ def has_quota_pages(state: RunState) -> bool:
 
 
 def count_unreadable(state: RunState) -> tuple[int, int]:
-    """Return the number of temporarily unreadable pages, and the number of these and the indexed pages together."""
+    """Return the number of temporarily unreadable pages, and the number of these and the indexed pages together.
+
+    URLs that indexed pages wrongly name as canonical do not count.
+    """
     run, _, _ = load_run(state.parts.database, state.claim)
     with state.parts.database.read() as session:
         reasons = count_reasons(session, run)
-    unreadable = sum(count for reason, count in reasons.items() if is_temporary_reason(reason))
+        temporary = [reason for reason in reasons if is_temporary_reason(reason)]
+        unreadable = sum(reasons[reason] for reason in temporary)
+        if unreadable and Reason.WRONG_CANONICAL in reasons:
+            is_unreadable = (RunPage.run_id == run.id) & RunPage.reason.in_(temporary)
+            urls = list(_wrong_canonicals(session, run))
+            for start in range(0, len(urls), DELETE_STEP):
+                step = RunPage.url.in_(urls[start : start + DELETE_STEP])
+                query = select(func.count()).select_from(RunPage).where(is_unreadable, step)
+                unreadable -= session.scalar(query) or 0
     return unreadable, run.indexed + run.unchanged + unreadable
+
+
+def _wrong_canonicals(session: Session, run: SourceRun) -> set[str]:
+    """Return the canonical URLs that pages name which were indexed nevertheless."""
+    query = select(SourcePage.links).where(
+        SourcePage.source_id == run.source_id, SourcePage.reason == Reason.WRONG_CANONICAL
+    )
+    packed = session.scalars(query.execution_options(yield_per=DELETE_STEP))
+    return {url for links in packed for url in unpack_links(links)[:1]}
 
 
 def forget_lost_pages(state: RunState) -> None:
@@ -195,11 +216,13 @@ def _announce(session: Session, site: Site, source: Source, run: SourceRun) -> N
 def delete_unlisted(state: RunState) -> None:
     """Delete URLs of the source's ended runs that are not in any report, in steps.
 
-    Reports list skipped and failed URLs of the newest runs, up to the number of URLs that one run may store.
+    Reports list skipped and failed URLs of the newest runs, up to the number of URLs that one run may store. Only the
+    report of the newest run lists indexed URLs with a remark.
     """
     with state.parts.database.read() as session:
         ended, unlisted_runs = _ended_runs(session, state.source.id, state.max_urls)
-    unlisted = RunPage.status.in_(("indexed", "unchanged")) | RunPage.run_id.in_(unlisted_runs)
+    has_remark = RunPage.reason.is_not(None) & (RunPage.run_id == ended[0]) if ended else false()
+    unlisted = (RunPage.status.in_(IN_INDEX) & ~has_remark) | RunPage.run_id.in_(unlisted_runs)
     while True:
         with state.parts.database.write() as session:
             rows = session.execute(
@@ -213,7 +236,7 @@ def delete_unlisted(state: RunState) -> None:
 
 
 def _ended_runs(session: Session, source_id: str, limit: int) -> tuple[list[str], list[str]]:
-    """Return the IDs of a source's ended runs, and of older runs whose URLs exceed the limit."""
+    """Return the IDs of a source's ended runs, newest first, and of older runs whose URLs exceed the limit."""
     counts = session.execute(
         select(SourceRun.id, SourceRun.skipped + SourceRun.failed + SourceRun.removed)
         .where(SourceRun.source_id == source_id, SourceRun.status.in_(("finished", "failed", "cancelled")))

@@ -1,4 +1,4 @@
-"""Properties that a source's pages share (title suffix, sections by path), and updates of documents with them.
+"""Properties that a source's pages share (titles, sections by path), and updates of documents with them.
 
 A suffix is, for example, `` | Acme`` or `` — Python 3.13 documentation``. All functions that take a run's state may be
 repeated; callers retry them.
@@ -7,23 +7,22 @@ repeated; callers retry them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from sqlalchemy import func, select, update
 
 from app.crawl.read.html_pages import TITLE_SEPARATOR
-from app.crawl.run.page_documents import PathSections, retitle
+from app.crawl.run.page_documents import MIN_TITLES, PathSections, TitleRules, retitle, strip_title
 from app.crawl.run.state import RunState
 from app.models import Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
 from schemas.validation.documents import ValidDocument
 
-MIN_TITLES = 3
 MIN_SHARE = 0.5
-"""Minimum share of a site's titles that end with the shared suffix."""
+"""Minimum share of a site's titles that begin or end with the shared part."""
 
 
 def shared_suffix(titles: Iterable[str]) -> str:
@@ -32,24 +31,41 @@ def shared_suffix(titles: Iterable[str]) -> str:
     The most frequent suffix wins; ties go to the longest. There is no shared suffix for fewer than three distinct
     titles.
     """
+    return _shared_part(titles, _suffixes)
+
+
+def shared_prefix(titles: Iterable[str]) -> str:
+    """The prefix that most titles of a site share, including the separator after it; empty without one.
+
+    See :func:`shared_suffix`.
+    """
+    return _shared_part(titles, _prefixes)
+
+
+def _shared_part(titles: Iterable[str], parts: Callable[[str], Iterator[str]]) -> str:
     distinct = set(titles)
-    counts = Counter(suffix for title in distinct for suffix in set(_suffixes(title)))
+    counts = Counter(part for title in distinct for part in set(parts(title)))
     min_count = max(MIN_TITLES, MIN_SHARE * len(distinct))
-    frequent = [(count, len(suffix), suffix) for suffix, count in counts.items() if count >= min_count]
+    frequent = [(count, len(part), part) for part, count in counts.items() if count >= min_count]
     return max(frequent)[2] if frequent else ""
-
-
-def strip_suffix(title: str, suffix: str | None) -> str:
-    """Return a title without the site's shared suffix. A title that consists only of the suffix stays unchanged."""
-    return title.removesuffix(suffix or "").strip() or title
 
 
 def _suffixes(title: str) -> Iterator[str]:
     return (title[match.start() :] for match in TITLE_SEPARATOR.finditer(title) if match.start() > 0)
 
 
+def _prefixes(title: str) -> Iterator[str]:
+    # The blank before a parenthesis is no separator: what follows only explains what precedes it.
+    separators = (match for match in TITLE_SEPARATOR.finditer(title) if match[0].strip())
+    return (title[: match.end()] for match in separators if match.start() > 0 and match.end() < len(title))
+
+
 SAMPLE_TITLES = 1_000
 """Number of titles to compare, spread evenly over the source's pages."""
+MAX_SHARED = 1_000
+"""Maximum number of titles that yield to alternatives because several pages have them."""
+MAX_HEADINGS = 300_000
+"""Maximum number of alternatives that are counted."""
 
 RETITLE_STEP = 200
 
@@ -73,26 +89,53 @@ def _titled(state: RunState) -> tuple[Any, ...]:
     return page.source_id == state.source.id, page.document_id.is_not(None), page.title.is_not(None)
 
 
-def learn_suffix(state: RunState) -> str | None:
-    """Determine and store the suffix that the titles share. Returns the suffix, or ``None`` without one."""
-    suffix = shared_suffix(_sample_titles(state)) or None
+def learn_titles(state: RunState) -> TitleRules:
+    """Determine what the titles share, and store the prefix and the suffix."""
+    titles = _count_shared(state)
+    sample = _sample_titles(state, titles)
+    suffix = shared_suffix(sample)
+    prefix = shared_prefix([strip_title(title, "", suffix) for title in sample])
     with state.parts.database.write() as session:
-        session.execute(update(Source).where(Source.id == state.source.id).values(title_suffix=suffix))
-    return suffix
+        values = {"title_prefix": prefix or None, "title_suffix": suffix or None}
+        session.execute(update(Source).where(Source.id == state.source.id).values(**values))
+    return replace(titles, prefix=prefix, suffix=suffix)
 
 
-def _sample_titles(state: RunState) -> list[str]:
+def load_titles(state: RunState) -> TitleRules:
+    """Return what the titles share, with the stored prefix and suffix."""
+    with state.parts.database.read() as session:
+        source = session.get_one(Source, state.source.id)
+    return replace(_count_shared(state), prefix=source.title_prefix or "", suffix=source.title_suffix or "")
+
+
+def _count_shared(state: RunState) -> TitleRules:
+    """Count the pages with the same title, and the alternatives of these pages."""
+    page, count = SourcePage, func.count()
+    shared = select(page.title, count).where(*_titled(state)).group_by(page.title).having(count >= MIN_TITLES)
+    headings: Counter[int] = Counter()
+    with state.parts.database.read() as session:
+        rows = session.execute(shared.order_by(count.desc()).limit(MAX_SHARED))
+        pages = {row[0]: row[1] for row in rows if row[0] is not None}
+        if pages:
+            query = select(page.title, page.headings).where(*_titled(state), page.headings.is_not(None))
+            for row in session.execute(query.execution_options(yield_per=SAMPLE_TITLES)):
+                if row.title in pages and len(headings) < MAX_HEADINGS:
+                    headings.update(hash((row.title, heading)) for heading in row.headings.split("\n"))
+    return TitleRules(pages=pages, headings=headings)
+
+
+def _sample_titles(state: RunState, titles: TitleRules) -> list[str]:
     # Every n-th page by URL, not a random sample, so that the suffix stays the same while the pages do.
     with state.parts.database.read() as session:
         count = session.scalar(select(func.count()).select_from(SourcePage).where(*_titled(state))) or 0
         stride = -(-count // SAMPLE_TITLES) or 1
-        titles = session.scalars(
-            select(SourcePage.title)
+        rows = session.execute(
+            select(SourcePage.title, SourcePage.headings)
             .where(*_titled(state))
             .order_by(SourcePage.url)
             .execution_options(yield_per=SAMPLE_TITLES)
         )
-        return [title for number, title in enumerate(titles) if number % stride == 0 and title is not None]
+        return [titles.choose(row.title, row.headings) for number, row in enumerate(rows) if number % stride == 0]
 
 
 def count_sections(state: RunState) -> PathSections:
@@ -102,14 +145,14 @@ def count_sections(state: RunState) -> PathSections:
         return PathSections(urls)
 
 
-def pages_to_retitle(state: RunState, suffix: str | None, sections: PathSections, after: str) -> list[Retitled]:
+def pages_to_retitle(state: RunState, titles: TitleRules, sections: PathSections, after: str) -> list[Retitled]:
     """Return the next pages, by URL, whose documents have an outdated title or section.
 
     Args:
         after: The last URL of the previous step.
     """
     page = SourcePage
-    columns = page.url, page.document_id, page.title, page.document_title, page.path_section
+    columns = page.url, page.document_id, page.title, page.headings, page.document_title, page.path_section
     while True:
         with state.parts.database.read() as session:
             rows = session.execute(
@@ -117,7 +160,7 @@ def pages_to_retitle(state: RunState, suffix: str | None, sections: PathSections
             ).all()
         outdated = []
         for row in rows:
-            title = strip_suffix(row.title or "", suffix)
+            title = titles.document_title(row.title or "", row.headings)
             section = None if row.path_section is None else sections.section(row.url)
             if (title, section) != (row.document_title, row.path_section):
                 outdated.append(Retitled(row.url, row.document_id or "", title, section))

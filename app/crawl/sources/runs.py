@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from prometheus_client import Counter
-from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.clock import now
@@ -215,19 +215,31 @@ def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
     return run
 
 
-def list_left_out(session: Session, run: SourceRun, *, limit: int, offset: int) -> tuple[Sequence[RunPage], int]:
-    """Return one page of the URLs that a run did not index, in order of discovery, and their total number."""
-    query = select(RunPage).where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
+IN_INDEX = ("indexed", "unchanged")
+"""Outcomes of pages that are documents."""
+
+
+def _is_reported() -> ColumnElement[bool]:
+    """The SQL condition that a run's report lists a URL: it was not indexed, or it was, but with a remark."""
+    return RunPage.status.in_(("skipped", "failed")) | RunPage.status.in_(IN_INDEX) & RunPage.reason.is_not(None)
+
+
+def list_reported(session: Session, run: SourceRun, *, limit: int, offset: int) -> tuple[Sequence[RunPage], int]:
+    """Return one page of a run's report, in order of discovery, and the total number of its URLs.
+
+    The report lists the URLs that the run did not index, and indexed ones with a remark.
+    """
+    query = select(RunPage).where(RunPage.run_id == run.id, _is_reported())
     pages = session.scalars(query.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
     return pages, session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
-    """Return the number of URLs that a run did not index for each reason, most frequent first."""
+    """Return the number of URLs in a run's report for each reason, most frequent first."""
     count = func.count()
     rows = session.execute(
         select(RunPage.reason, count)
-        .where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
+        .where(RunPage.run_id == run.id, _is_reported())
         .group_by(RunPage.reason)
         .order_by(count.desc(), RunPage.reason)
     )

@@ -26,7 +26,7 @@ from schemas.sources import (
 CHOICES: Mapping[str, tuple[str, str]] = {
     "website": ("A website", "Start at a URL and follow its links and sitemaps."),
     "sitemap": ("A sitemap", "Crawl exactly the pages that a sitemap lists."),
-    "feed": ("A feed", "Crawl the pages that an RSS or Atom feed links to."),
+    "feed": ("A feed", "Crawl the pages that an RSS, Atom, or JSON feed links to."),
     "wordpress": ("WordPress", "Read posts and pages through the WordPress API."),
     "file": ("A file", "Import an export of a CMS or another search service."),
     "api": ("The API", "Send pages from your server."),

@@ -10,6 +10,9 @@ from app.errors import ErrorCode
 from app.models import SourceRun
 from app.wording import counted, duration, number
 
+REMARKS = frozenset({"wrong_canonical"})
+"""Reasons that are remarks on indexed pages."""
+
 MAX_REASONS = 4
 """Maximum number of reasons in the summary of a run."""
 
@@ -31,7 +34,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Number of pages skipped for one reason."""
+    """Number of pages skipped for one reason, or indexed with one remark."""
 
     reason: str
     count: int
@@ -45,6 +48,7 @@ class Report:
     Attributes:
         sentence: Summary.
         left_out: Reasons for skipped pages, most frequent first.
+        remarks: Remarks on indexed pages.
         processed: Number of processed pages.
         took: Duration in words; ``None`` while the run is in progress.
         failure: Reason for a failure, or ``None``.
@@ -53,6 +57,7 @@ class Report:
     run: SourceRun
     sentence: str
     left_out: list[LeftOut]
+    remarks: list[LeftOut]
     processed: int
     took: str | None
     failure: str | None
@@ -76,6 +81,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "with another canonical URL",
         "The page names another URL as canonical, which is indexed instead.",
         "You don’t need to do anything unless the canonical link is wrong.",
+    ),
+    "wrong_canonical": Explanation(
+        "indexed despite a canonical link",
+        "The page names another URL as canonical, but that URL could not be indexed, so the page is.",
+        "Correct the canonical link. Other search engines may leave the page out.",
     ),
     "duplicate": Explanation(
         "with duplicate text", "The same text is already indexed under another URL.", _NOTHING_TO_DO
@@ -197,11 +207,13 @@ def explain_failure(error: Mapping[str, str] | None) -> str:
 
 
 def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
-    """Create the report of a run from the numbers of pages skipped for each reason."""
+    """Create the report of a run from the number of its URLs for each reason."""
+    groups = [LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()]
     return Report(
         run=run,
-        sentence=summarize(run, reasons),
-        left_out=[LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()],
+        sentence=summarize(run, {reason: count for reason, count in reasons.items() if reason not in REMARKS}),
+        left_out=[group for group in groups if group.reason not in REMARKS],
+        remarks=[group for group in groups if group.reason in REMARKS],
         processed=run.indexed + run.unchanged + run.skipped + run.failed,
         took=_took(run),
         failure=explain_failure(run.error) if run.status == "failed" else None,

@@ -160,7 +160,7 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
         site, source = _find_source(session, site_id, source_id)
         run = runs.get_run(session, source, run_id)
         report = _report(session, run)
-        pages, total = runs.list_left_out(session, run, **paging)
+        pages, total = runs.list_reported(session, run, **paging)
         twins = twins_of_run(session, run, pages)
     return render(
         "run.html",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from app.crawl.fetch.listings import fetch_feed, read_feed
@@ -25,6 +26,21 @@ ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><title>Blog</title><link hre
 RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
 <channel/><item><title>One</title><link>https://www.example.com/one</link></item></rdf:RDF>"""
 
+JSON_ITEMS = [
+    {"id": "1", "url": "https://www.example.com/one?utm_source=json", "external_url": "https://other.example/"},
+    {"id": 2, "url": "two"},
+    {"id": "https://www.example.com/three", "url": ""},
+    {"id": "four", "external_url": "https://other.example/"},
+    {"id": "5", "url": "javascript:alert(1)"},
+    {"id": "6", "url": ["https://www.example.com/six"]},
+    {"id": "7", "url": "https://www.example.com/one"},
+    "https://www.example.com/eight",
+]
+
+
+def json_feed(version: str = "https://jsonfeed.org/version/1.1", items: object = JSON_ITEMS) -> bytes:
+    return orjson.dumps({"version": version, "title": "Blog", "items": items})
+
 
 def read(text: str | bytes, content_type: str = "application/xml") -> tuple[str, ...]:
     body = text.encode() if isinstance(text, str) else text
@@ -43,9 +59,12 @@ def pages(*names: str) -> tuple[str, ...]:
         (RDF, pages("one")),
         (RSS.replace("Blog", "Blog & more &nbsp; <b>"), pages("one", "two", "three")),
         (RSS[: RSS.index("<item><title>None")], pages("one", "two")),
+        (json_feed(), pages("one", "blog/two", "three")),
+        (json_feed("https://jsonfeed.org/version/1"), pages("one", "blog/two", "three")),
+        (b"\xef\xbb\xbf\n" + json_feed(items=[]), ()),
         (RSS.replace("utf-8", "iso-8859-1").replace("One", "Öne").encode("latin-1"), pages("one", "two", "three")),
     ],
-    ids=["rss", "atom", "rdf", "broken", "cut", "latin"],
+    ids=["rss", "atom", "rdf", "broken", "cut", "json 1.1", "json 1", "json empty", "latin"],
 )
 def test_reading_a_feed_returns_the_urls_of_its_entries(text: str | bytes, found: tuple[str, ...]) -> None:
     assert read(text) == found
@@ -68,9 +87,13 @@ def test_entry_with_several_alternate_links_uses_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "<html><body>Not found</body></html>", "no feed", "{}", "/etc/passwd", "<urlset/>"]
+    "text",
+    [
+        *("", "<html><body>Not found</body></html>", "no feed", "{}", "/etc/passwd", "<urlset/>", '{"items": []}'),
+        *(json_feed("2.0"), json_feed(items={}), json_feed()[:-3], b'{"a":' * 5_000),
+    ],
 )
-def test_body_that_is_not_a_feed_is_a_bad_source(text: str) -> None:
+def test_body_that_is_not_a_feed_is_a_bad_source(text: str | bytes) -> None:
     with pytest.raises(NotIndexed) as caught:
         read(text)
     assert caught.value.reason == Reason.BAD_SOURCE
@@ -92,6 +115,7 @@ def test_feed_is_read_up_to_ten_thousand_entries() -> None:
     items = "".join(f"<item><link>/{number}</link></item>" for number in range(10_050))
 
     assert len(read(f'<rss version="2.0"><channel>{items}</channel></rss>')) == 10_000
+    assert len(read(json_feed(items=[{"url": f"/{number}"} for number in range(10_050)]))) == 10_000
 
 
 def test_feed_is_fetched_regardless_of_its_media_type() -> None:

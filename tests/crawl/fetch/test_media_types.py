@@ -39,6 +39,7 @@ def test_image_video_archive_script_and_style_types_are_not_pages(content_type: 
     [
         ("", b"\n <!doctype html><p>x", "text/html"),
         ("", b"<p>x", "text/html"),
+        ("", b" <?xml version='1.0'?><html/>", "application/xml"),
         ("", b"plain words", "text/plain"),
         ("", "wörter".encode(), "text/plain"),
         ("", b"", "text/plain"),

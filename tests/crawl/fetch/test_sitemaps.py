@@ -14,6 +14,9 @@ from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 SITE = "https://www.example.com"
 URL = f"{SITE}/sitemap.xml"
+JSON_FEED = (
+    f'{{"version": "https://jsonfeed.org/version/1", "items": [{{"url": "{SITE}/a"}}, {{"url": "{SITE}/b?x=1&y=2"}}]}}'
+)
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
@@ -54,6 +57,8 @@ class TestReading:
             gzip.compress(f"\ufeff{SITE}/a\n{SITE}/b?x=1&y=2".encode(), mtime=0),
             f'<rss version="2.0"><channel><item><link>{SITE}/a</link></item>'
             f"<item><link>{SITE}/b?x=1&amp;y=2</link></item></channel></rss>",
+            JSON_FEED,
+            gzip.compress(JSON_FEED.encode(), mtime=0),
         ],
     )
     def test_reading_a_sitemap_returns_its_page_urls(self, body: str | bytes) -> None:

@@ -26,11 +26,26 @@ def json_ld(value: Any) -> str:
         ('<title> </title><meta property="og:title" content="Harbor"><h1>Other</h1>', "Harbor"),
         ("<svg><title>Icon</title></svg><h1>Harbor <b>tours</b></h1>", "Harbor tours"),
         ("<title></title><h1><img src=logo.png></h1><h1>Harbor</h1>", "Harbor"),
+        ("<h1>Harbor <a href=#x>¶</a></h1>", "Harbor"),
         ("<p>text", ""),
     ],
 )
 def test_title_comes_from_title_element_then_open_graph_then_heading(html: str, title: str) -> None:
     assert metadata(html).title() == title
+
+
+@pytest.mark.parametrize(
+    ("html", "headings"),
+    [
+        ('<title>T</title><h1><img></h1><h1>Crane</h1><meta property="og:title" content="Yard"><h3>Ropes</h3>',
+         ("Crane", "Yard", "Ropes")),
+        ("<header><h2>Menu</h2></header><dialog><h2>Login</h2></dialog><h2>Crane <a href=#>#</a></h2>", ("Crane",)),
+        ("<h1>Crane</h1><h2>Crane</h2>", ("Crane",)),
+        ("<p>text", ()),
+    ],
+)  # fmt: skip
+def test_headings_are_alternatives_to_a_shared_title(html: str, headings: tuple[str, ...]) -> None:
+    assert metadata(html).headings() == headings
 
 
 @pytest.mark.parametrize(

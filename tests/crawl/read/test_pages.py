@@ -66,6 +66,76 @@ def test_body_is_read_by_its_detected_media_type(
     assert (page.title, page.content, page.skip_reason) == (title, content, None)
 
 
+XHTML = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">
+<!-- <p>Built by a help generator -->
+<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><title>Harbor</title><script src="a.js"/>
+<script type="application/ld+json">//<![CDATA[
+{"@type": "TechArticle", "author": {"name": "Ann &amp; Bob"}}
+//]]></script><meta name="description" content="Boats&nbsp;leave"/></head>
+<body><h1 id="way"><a name="x"/>The way</h1><?php if (a > b) ?><iframe src="frame.html"/><div class="nav"/><p>Boats
+&amp; <![CDATA[<cranes>&nbsp;]]>&eacute; leave<br/>at <a href="ten.html">ten</a></p></body></html>"""
+"""A page that rules of HTML would read as one long script."""
+
+
+@pytest.mark.parametrize(
+    ("content_type", "declaration"),
+    [
+        ("application/xhtml+xml", True), ("application/xhtml+xml; charset=utf-8", False), ("text/xml", False),
+        ("application/xml", True), ("text/html", True), ("", True), ("application/octet-stream", True),
+        ("text/plain", True),
+    ],
+)  # fmt: skip
+def test_xml_is_read_by_its_own_rules(content_type: str, declaration: bool) -> None:
+    body = XHTML if declaration else XHTML.partition("?>")[2]
+    page = read_page(fetched(body, content_type))
+
+    assert (page.title, page.lang, page.author, page.skip_reason) == ("Harbor", "en", None, None)
+    assert page.content == "The way\n\nBoats & <cranes>&nbsp;é leave\nat ten"
+    assert page.excerpt == "Boats leave"
+    assert [link.rpartition("/")[2] for link in page.links] == ["frame.html", "ten.html"]
+    assert [(section.anchor, section.title) for section in page.sections] == [("way", "The way")]
+
+
+def test_json_ld_and_refresh_of_an_xml_page_are_read() -> None:
+    head = (
+        '<meta http-equiv="refresh" content="0; url=next.html"/>'
+        '<script type="application/ld+json">{"author": "Ann &amp; Bob", "@type": "FAQPage"}</script>'
+    )
+    page = read_page(fetched(f"<html><head>{head}</head><body>Boats</body></html>", "application/xhtml+xml"))
+
+    assert (page.author, page.fields["type"], len(page.links)) == ("Ann & Bob", "FAQPage", 1)
+
+
+def test_prefixed_xhtml_is_read_like_a_page_without_prefixes() -> None:
+    xhtml = (
+        '<h:html xmlns:h="http://www.w3.org/1999/xhtml" xmlns:o="urn:office"><h:head><h:title>Harbor</h:title></h:head>'
+        '<h:body><h:nav>Menu</h:nav><h:p>Boats</h:p><h:p>leave<o:p/></h:p><s:svg xmlns:s="http://www.w3.org/2000/svg">'
+        "<s:title>Icon</s:title></s:svg></h:body></h:html>"
+    )
+    page = read_page(fetched(xhtml, "application/xml"))
+
+    assert (page.title, page.content) == ("Harbor", "Boats\n\nleave")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><title>Harbor</title><p>Boats<br>leave</html>",
+        "<html><title>Harbor</title><p>Boats &unknown; leave</p></html>",
+        "<HTML><TITLE>Harbor</TITLE><P>Boats leave</P></HTML>",
+        "<title>Harbor</title><p>Boats leave",
+        "<html><title>Harbor</title><p>Boats leave<!--",
+        "<html><title>Harbor</title><p>Boats leave<![CDATA[",
+    ],
+)
+def test_xml_that_is_not_well_formed_is_read_by_the_rules_of_html(body: str) -> None:
+    page = read_page(fetched(body, "application/xhtml+xml"))
+
+    assert page.title == "Harbor"
+    assert {"Boats", "leave"} <= set(page.content.split())
+
+
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [
@@ -77,6 +147,7 @@ def test_body_is_read_by_its_detected_media_type(
         ("<p>Not found", WORD),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 as files with a password are", WORD),
         ("<?xml version='1.0'?><rss/>", "application/xml"),
+        ("<?xml version='1.0'?><rss>&lt;html&gt;<html/></rss>", ""),
     ],
 )
 def test_unreadable_and_binary_bodies_are_rejected(body: str | bytes, content_type: str) -> None:

@@ -87,7 +87,7 @@ class Runner:
     def left_out(self, run: SourceRun) -> dict[str, str | None]:
         """Return the path of each page that a run skipped, with its reason."""
         with self.part.database.read() as session:
-            pages, _ = runs.list_left_out(session, run, limit=1000, offset=0)
+            pages, _ = runs.list_reported(session, run, limit=1000, offset=0)
         return {page.url.removeprefix(self.website.url): page.reason for page in pages}
 
     def documents(self) -> dict[str, dict[str, Any]]:

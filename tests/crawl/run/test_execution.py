@@ -348,6 +348,177 @@ def test_page_with_another_canonical_url_is_indexed_under_that_url(runner: Runne
     assert runner.left_out(run) == {"/a?ref=1": "canonical"}
 
 
+def canonical(title: str, target: str, links: tuple[str, ...] = (), text: str = "") -> Answer:
+    """Build a page that names a canonical URL."""
+    return html(title, text, links, head=f'<link rel="canonical" href="{target}">')
+
+
+def test_page_is_indexed_if_its_canonical_url_cannot_be(runner: Runner, website: Website) -> None:
+    https = website.address("/secure").replace("http:", "https:")
+    website.pages = {
+        "/": html("Home", links=["/gone", "/secure", "/elsewhere", "/hidden", "/broken"]),
+        "/gone": canonical("Gone", "/404", ("/linked",)),
+        "/secure": canonical("Secure", https),
+        "/elsewhere": canonical("Elsewhere", "https://other.example/elsewhere"),
+        "/hidden": canonical("Hidden", "/noindex"),
+        "/noindex": html("No index", head='<meta name="robots" content="noindex">'),
+        "/broken": canonical("Broken", "/500"),
+        "/500": Answer(status=500),
+        "/linked": html("Linked"),
+    }
+    source = runner.add()
+
+    first = runner.run(source)
+    documents, reported = runner.documents(), runner.left_out(first)
+    website.forget()
+    second = runner.run(source)
+
+    assert (first.status, second.status) == ("finished", "finished")
+    assert sorted(documents) == ["/", "/broken", "/elsewhere", "/gone", "/hidden", "/linked", "/secure"]
+    assert documents["/secure"]["url"] == website.address("/secure")
+    expected = dict.fromkeys(["/broken", "/elsewhere", "/gone", "/hidden", "/secure"], "wrong_canonical")
+    expected |= {"/404": "http_404", "/noindex": "noindex", "/500": "http_500", https: "unreachable"}
+    assert reported == runner.left_out(second) == expected
+    assert runner.documents() == documents
+    assert counts(second) == {"found": 11, "unchanged": 7, "skipped": 2, "failed": 2}
+    assert website.bodies() == []
+
+
+def test_one_of_two_pages_that_name_each_other_as_canonical_is_indexed(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a", "/b", "/c"]),
+        "/a": canonical("A", "/b"),
+        "/b": canonical("B", "/a"),
+        "/c": canonical("C", "/a"),
+    }
+    source = runner.add()
+
+    for _ in range(2):
+        run = runner.run(source)
+        assert runner.left_out(run) == {"/a": "wrong_canonical", "/b": "canonical", "/c": "canonical"}
+        assert sorted(runner.documents()) == ["/", "/a"]
+
+
+def test_copy_of_a_canonical_page_is_read_only_once(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a?ref=1", "/a", "/a?ref=2"]),
+        "/a": canonical("A", "/a"),
+        "/a?ref=1": canonical("Copy 1", "/a"),
+        "/a?ref=2": canonical("Copy 2", "/a"),
+    }
+    source = runner.add()
+    runner.run(source)
+
+    assert sorted(path for path, _ in website.asked if path.startswith("/a")) == ["/a", "/a?ref=1", "/a?ref=2"]
+    website.forget()
+    runner.run(source)
+    assert website.bodies() == []
+
+
+def test_page_gives_way_to_its_canonical_url_once_that_is_a_page(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("A", "/b")}
+    source = runner.add()
+    runner.run(source)
+    assert sorted(runner.documents()) == ["/", "/a"]
+
+    website.pages["/b"] = canonical("A", "/b")
+    run = runner.run(source)
+    assert sorted(runner.documents()) == ["/", "/b"]
+    assert runner.left_out(run) == {"/a": "canonical"}
+    assert counts(run) == {"found": 3, "indexed": 1, "unchanged": 1, "skipped": 1, "removed": 1}
+
+    del website.pages["/b"]
+    run = runner.run(source)
+    assert sorted(runner.documents()) == ["/", "/a"]
+    assert runner.left_out(run) == {"/b": "http_404", "/a": "wrong_canonical"}
+
+
+def test_changed_page_replaces_its_document_when_its_canonical_link_is_wrong(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": html("A")}
+    source = runner.add()
+    runner.run(source)
+    website.pages["/a"] = canonical("A", "/b", text="Changed.")
+
+    run = runner.run(source)
+
+    assert runner.documents()["/a"]["content"] == "Changed."
+    assert counts(run) == {"found": 3, "indexed": 1, "unchanged": 1, "skipped": 1}
+
+
+def test_canonical_page_that_fails_for_now_keeps_its_document_and_its_copies_out(
+    runner: Runner, website: Website
+) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("Copy", "/b"), "/b": html("B")}
+    source = runner.add()
+    runner.run(source)
+    website.pages["/b"] = Answer(status=503)
+    website.pages["/a"] = canonical("Changed copy", "/b")
+
+    run = runner.run(source)
+
+    assert sorted(runner.documents()) == ["/", "/b"]
+    assert runner.left_out(run)["/a"] == "canonical"
+
+
+def test_page_in_a_sitemap_is_left_out_only_for_a_document(runner: Runner, website: Website) -> None:
+    urls = "".join(f"<url><loc>{website.address(path)}</loc></url>" for path in ("/copy", "/a", "/alone"))
+    website.pages = {
+        "/map.xml": Answer(f"<urlset>{urls}</urlset>".encode(), headers={"Content-Type": "text/xml"}),
+        "/copy": canonical("Copy", "/a"),
+        "/a": html("A"),
+        "/alone": canonical("Alone", "/unlisted"),
+        "/unlisted": html("Unlisted"),
+    }
+    source = runner.add("/map.xml", kind="sitemap")
+    run = runner.run(source)
+
+    assert sorted(runner.documents()) == ["/a", "/alone"]
+    assert runner.left_out(run) == {"/copy": "canonical", "/alone": "wrong_canonical"}
+
+    other = runner.add("/unlisted", max_depth=0)
+    runner.run(other)
+    run = runner.run(source)
+    assert sorted(runner.documents()) == ["/a", "/unlisted"]
+    assert runner.left_out(run) == {"/copy": "canonical", "/alone": "canonical"}
+
+
+def test_run_of_single_pages_leaves_copies_of_documents_out(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("Copy", "/b"), "/b": html("B")}
+    source = runner.add()
+    runner.run(source)
+    website.pages |= {"/c": canonical("Another copy", "/b"), "/d": canonical("Alone", "/e")}
+
+    run = runner.run(source, urls=[website.address(path) for path in ("/a", "/c", "/d")])
+
+    assert runner.left_out(run) == {"/a": "canonical", "/c": "canonical", "/d": "wrong_canonical"}
+    assert sorted(runner.documents()) == ["/", "/b", "/d"]
+
+
+def test_redirect_to_a_page_with_a_wrong_canonical_url_leads_to_that_page(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/old"]),
+        "/old": Answer(status=301, headers={"Location": "/new"}),
+        "/new": canonical("New", "/gone"),
+    }
+    source = runner.add()
+
+    for _ in range(2):
+        run = runner.run(source)
+        assert sorted(runner.documents()) == ["/", "/new"]
+        assert runner.left_out(run) == {"/old": "canonical", "/new": "wrong_canonical", "/gone": "http_404"}
+
+
+def test_unreachable_canonical_urls_do_not_make_a_run_incomplete(runner: Runner, website: Website) -> None:
+    secure = website.url.replace("http:", "https:")
+    website.pages = {f"/{n}": canonical(f"Page {n}", f"{secure}/{n}") for n in range(5)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(5)])
+
+    run = runner.run(runner.add())
+
+    assert (run.status, run.error) == ("finished", None)
+    assert counts(run) == {"found": 11, "indexed": 6, "failed": 5}
+
+
 def test_canonical_url_that_redirects_to_the_page_becomes_its_id(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a"]),
@@ -473,6 +644,40 @@ def test_shared_title_suffix_is_removed_also_from_unchanged_pages(runner: Runner
     assert first["/"] == "Home"
     assert website.bodies() == []
     assert counts(third_run) == {"found": 13, "unchanged": 13}
+
+
+def test_title_of_many_pages_yields_to_their_headings(runner: Runner, website: Website) -> None:
+    def page(number: int, heading: str) -> Answer:
+        text = f"<h1>Logo</h1><main><h2>{heading}</h2><p>Text {number}.</p></main>"
+        return Answer(f"<title>Harbor Portal</title>{text}".encode(), headers={"Content-Type": "text/html"})
+
+    website.pages = {f"/{n}": page(n, f"Crane {n}") for n in range(6)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(6)])
+    source = runner.add()
+    for _ in range(2):
+        run = runner.run(source)
+        titles = sorted(document["title"] for document in runner.documents().values())
+        assert titles == ["Crane 0", "Crane 1", "Crane 2", "Crane 3", "Crane 4", "Crane 5", "Home"]
+        website.pages["/5"] = page(6, "Crane 5")
+    assert counts(run) == {"found": 7, "indexed": 1, "unchanged": 6}
+
+    website.pages |= {f"/{n}": html("Harbor Portal" if n < 2 else f"Dock {n}", f"Text {n}.") for n in range(6)}
+    runner.run(source)
+    assert sorted(document["title"] for document in runner.documents().values()) == [
+        *("Dock 2", "Dock 3", "Dock 4", "Dock 5", "Harbor Portal", "Harbor Portal", "Home")
+    ]
+
+
+def test_shared_title_prefix_is_removed_also_in_runs_of_single_pages(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{n}": html(f"Harbor Portal | Crane {n}") for n in range(6)}
+    website.pages["/"] = html("Harbor Portal", links=[f"/{n}" for n in range(6)])
+    source = runner.add()
+    runner.run(source)
+    website.pages["/5"] = html("Harbor Portal | Ferry")
+    runner.run(source, urls=[website.address("/5")])
+
+    titles = {path: document["title"] for path, document in runner.documents().items()}
+    assert (titles["/"], titles["/3"], titles["/5"]) == ("Harbor Portal", "Crane 3", "Ferry")
 
 
 def test_full_plan_updates_indexed_pages_and_skips_new_ones(

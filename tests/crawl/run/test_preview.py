@@ -83,6 +83,12 @@ def test_preview_returns_fields_from_rules_and_from_the_page(tenant: Tenant, web
     }
 
 
+def test_preview_shows_a_page_whose_canonical_url_cannot_be_indexed(tenant: Tenant, website: Website) -> None:
+    website.pages["/page"] = html("Harbor", TEXT, head='<link rel=canonical href="/gone">')
+
+    assert look(tenant, website.url + "/page")["document"]["url"] == website.url + "/page"
+
+
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
@@ -100,7 +106,7 @@ def test_preview_returns_fields_from_rules_and_from_the_page(tenant: Tenant, web
 def test_preview_returns_the_reason_why_a_page_would_not_be_indexed(
     tenant: Tenant, website: Website, page: Answer, reason: str
 ) -> None:
-    website.pages["/page"] = page
+    website.pages |= {"/page": page, "/original": html("Original", TEXT)}
     assert look(tenant, website.url + "/page") == {"document": None, "reason": reason}
 
 

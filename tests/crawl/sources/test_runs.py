@@ -242,7 +242,7 @@ def test_report_lists_skipped_pages_in_crawl_order(database: Database, source: S
 
     with database.read() as session:
         run = runs.get_run(session, source, run_id)
-        pages, total = runs.list_left_out(session, run, limit=2, offset=1)
+        pages, total = runs.list_reported(session, run, limit=2, offset=1)
         reasons = runs.count_reasons(session, run)
 
     assert total == 3

@@ -45,7 +45,7 @@ def change_run(tenant: Tenant, source: dict[str, Any], **values: Any) -> None:
         )
 
 
-def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
+def leave_out(tenant: Tenant, source: dict[str, Any], *, status: str = "skipped", **reasons: int) -> None:
     """Add this number of skipped pages per reason to the newest run."""
     with tenant.app.extensions["runtime"].database.write() as session:
         for reason, count in reasons.items():
@@ -56,7 +56,7 @@ def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
                         url=f"{URL}{reason}/{number}",
                         position=number,
                         depth=1,
-                        status="skipped",
+                        status=status,
                         reason=reason,
                     )
                 )
@@ -360,6 +360,21 @@ def test_run_report_shows_skipped_pages_with_reasons_and_remedies(person: Person
     rows = [row.text for row in person.page.one("tbody").all("tr")]
     assert len(rows) == 14
     assert f"{URL}http_404/0not found" in rows
+
+
+def test_run_report_shows_remarks_on_indexed_pages(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), found=12, indexed=12)
+    leave_out(tenant, source, status="indexed", wrong_canonical=2)
+
+    person.go(path_of(source))
+
+    assert "12 pages indexed." in person.page.text
+    assert "2 indexed despite a canonical link. The page names another URL as canonical, but" in person.page.text
+    person.follow("View remarks")
+    assert "Why pages were skipped" not in person.page.text
+    assert person.page.one("h2", id="left-out-title").text == "Skipped pages and remarks"
+    assert len(person.page.one("tbody").all("tr")) == 2
 
 
 def test_failed_run_is_shown_on_the_dashboard_until_one_succeeds(person: Person, tenant: Tenant) -> None:

@@ -13,7 +13,7 @@ from app.crawl.read.office import open_xml
 from app.crawl.read.office.open_xml import read_docx, read_pptx, read_xlsx, resolve
 from app.crawl.read.office.streams import BLOCK, LINE, WORD, Archive, FlowingText, TextIsFull, broken_file
 from app.crawl.read.text import MAX_TEXT_BYTES, decode
-from app.texts.formats import parse_html
+from app.texts.formats import parse_xhtml
 
 _TYPE = "mimetype"
 _READERS = {"docx": read_docx, "pptx": read_pptx, "xlsx": read_xlsx}
@@ -166,7 +166,7 @@ def read_epub(archive: Archive, package: str) -> str:
     for chapter in chapters:
         if room <= 0:
             break
-        text = main_text(parse_html(decode(archive.read(chapter), _XHTML)))
+        text = main_text(parse_xhtml(decode(archive.read(chapter), _XHTML)))
         room -= len(text)
         texts.append(text)
     return "\n\n".join(filter(None, texts))

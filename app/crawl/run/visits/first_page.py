@@ -51,9 +51,19 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
     page = reader.read(fetched, selectors, field_rules(source))
     if page.skip_reason is not None:
         raise NotIndexed(page.skip_reason, "The page cannot be indexed as a document.")
-    if page.canonical not in (None, fetched.url):
+    if page.canonical not in (None, fetched.url) and _is_page(visitor, reader, page.canonical):
         raise NotIndexed(Reason.CANONICAL, "The page names another URL as its canonical URL.")
     return make_document(page, fetched.url, page.title).fields
+
+
+def _is_page(visitor: Visitor, reader: PageReader, canonical: str) -> bool:
+    """Whether a canonical URL is a page that would be indexed itself."""
+    try:
+        fetched = visitor.fetch_page(canonical)
+        page = reader.read(fetched)
+    except NotIndexed:
+        return False
+    return page.skip_reason is None and page.canonical in (None, canonical, fetched.url)
 
 
 def _first_url(visitor: Visitor, reader: PageReader, source: Source) -> str:

@@ -21,6 +21,13 @@ def test_epub_chapters_follow_the_spine_without_navigation() -> None:
     assert read_office_file(epub(CHAPTERS, spine='<itemref idref="c0" linear="no"/>')).pages == [""]
 
 
+def test_epub_chapters_are_read_by_the_rules_of_xml() -> None:
+    head = '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><script src="a.js"/></head>'
+    chapter = f"{TYPE}{head}<body><h1>Boats</h1><p>leave&nbsp;at ten</p></body></html>"
+
+    assert read_office_file(epub({"c.xhtml": chapter})).pages == ["Boats\n\nleave at ten"]
+
+
 def test_epub_title_authors_date_and_language_are_read() -> None:
     read = read_office_file(
         epub(
