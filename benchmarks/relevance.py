@@ -176,7 +176,7 @@ class EngineWithMeaning(EngineAlone):
     def __init__(self) -> None:
         import numpy as np
 
-        from app.services.embedding.minilm_server import load_minilm
+        from app.services.embedding.local_server import load_minilm
         from app.services.search.hits import MixedOrder
 
         super().__init__()
