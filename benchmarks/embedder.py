@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
-from app.services.embedding.minilm import MinilmEmbedder
+from app.services.embedding.local import MINILM, LocalEmbedder
 
 PASSAGE = ("The harbor cruise leaves at noon and returns at four, with a guide who tells of the town. " * 10)[:900]
 WAIT_SECONDS = 0.1
@@ -21,14 +21,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        embedder = MinilmEmbedder(Path(folder))
+        embedder = LocalEmbedder(Path(folder), MINILM)
         try:
             measure(embedder, arguments.documents)
         finally:
             embedder.close()
 
 
-def measure(embedder: MinilmEmbedder, documents: int) -> None:
+def measure(embedder: LocalEmbedder, documents: int) -> None:
     began = time.perf_counter()
     embedder.embed_query("first", 60)
     print(f"first query, with the start of the process: {time.perf_counter() - began:.2f} s")
@@ -54,14 +54,14 @@ def measure(embedder: MinilmEmbedder, documents: int) -> None:
     print(f"a kept query: {1000 * (time.perf_counter() - began):.1f} µs")
 
 
-def embed(embedder: MinilmEmbedder, texts: list[str]) -> None:
+def embed(embedder: LocalEmbedder, texts: list[str]) -> None:
     began = time.perf_counter()
     embedder.embed_documents(texts, 3600)
     seconds = time.perf_counter() - began
     print(f"{len(texts)} documents of 900 characters: {seconds:.1f} s, {1000 * seconds / len(texts):.0f} ms each")
 
 
-def time_query(embedder: MinilmEmbedder, number: int) -> float | None:
+def time_query(embedder: LocalEmbedder, number: int) -> float | None:
     """Milliseconds, or ``None`` if it took longer than a search waits."""
     began = time.perf_counter()
     try:

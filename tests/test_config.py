@@ -70,6 +70,7 @@ WRONG: list[dict[str, str]] = [
     {"EMBEDDER": "https://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "two words"},
     {"EMBEDDER": "https://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "schlüssel"},
     {"EMBEDDER_MODEL": "small"},
+    {"EMBEDDER": "fastembed", "EMBEDDER_KEY": "secret"},
     {"EMBEDDER_KEY": "secret"},
     {"DOCS_SEARCH_KEY": "svc_prv_secret"},
     {"MAX_BODY_BYTES": "many"},

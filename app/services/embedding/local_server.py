@@ -1,10 +1,10 @@
-"""The process that runs MiniLM for all processes of a machine.
+"""The process that runs a model for all processes of a machine: MiniLM, or a model of fastembed.
 
-It is started by this file's path and does not import the service, which would take more memory than the model.
+It is started by this file's path and does not import the service, which would take more memory than a small model.
 
 Each connection carries one request. The server first sends a byte as a greeting. The request is a frame: a length, and
 JSON with ``kind`` (``query`` or ``documents``), ``texts``, and the timeout in ``seconds``. The response is a vector for
-each text, as :data:`DIMENSION` little-endian 32-bit floats. On an error the server closes the connection early.
+each text, as little-endian 32-bit floats. On an error the server closes the connection early.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-DIMENSION = 384
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
 MAX_TOKENS = 256
-"""Maximum number of tokens per text, as in the model's training; longer texts are truncated."""
-SOCKET = "minilm.sock"
-"""Name of the socket in DATA_DIR."""
+"""Maximum number of tokens per text for MiniLM, as in its training; longer texts are truncated."""
+MODELS = "models"
+"""Name of the folder in DATA_DIR that contains the models of fastembed."""
 GREETING = b"\x01"
 IDLE_SECONDS = 3600.0
 """Idle seconds after which the process exits."""
@@ -119,6 +122,70 @@ def load_minilm() -> Encode:
     return encode
 
 
+def own_folder(name: str, folder: Path) -> Path:
+    """Return the folder in which an operator may put the files of a model of fastembed by hand."""
+    return folder / MODELS / name.rpartition("/")[2]
+
+
+def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -> TextEmbedding:
+    """Find the files of a model of fastembed, and download missing ones. The model is loaded when it is first used.
+
+    Args:
+        folder: DATA_DIR.
+        local_files_only: Download nothing.
+
+    Raises:
+        ModelFileError: Files are missing, and cannot be downloaded.
+    """
+    from fastembed import TextEmbedding
+    from loguru import logger
+
+    if local_files_only:  # The error says enough.
+        logger.disable("fastembed")
+    options = {}
+    own = own_folder(name, folder)
+    if own.is_dir():
+        options["specific_model_path"] = str(own)
+        files = next(model for model in TextEmbedding.list_supported_models() if model["model"] == name)
+        required = ("tokenizer.json", "tokenizer_config.json", files["model_file"], *files["additional_files"])
+        if missing := [file for file in required if not (own / file).is_file()]:
+            raise ModelFileError(f"{own} lacks {', '.join(missing)}")
+    try:
+        return TextEmbedding(
+            name,
+            cache_dir=str(folder / MODELS),
+            # One text at a time on one thread, as for MiniLM.
+            threads=1,
+            cuda=False,
+            enable_cpu_mem_arena=False,
+            lazy_load=True,
+            local_files_only=local_files_only,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        raise ModelFileError(str(error)) from error
+
+
+def load_fastembed(name: str, folder: Path) -> Encode:
+    """Load a model of fastembed, after downloading it if necessary, like :func:`load_minilm`.
+
+    Raises:
+        ModelFileError: Files are missing and cannot be downloaded, or are not of this model.
+    """
+    import numpy as np
+
+    model = open_fastembed(name, folder)
+
+    def encode(text: str) -> bytes:
+        (vector,) = model.embed([text])
+        return (vector / max(float(np.linalg.norm(vector)), 1e-9)).astype("<f4").tobytes()  # type: ignore[no-any-return]
+
+    dimension = len(encode("")) // 4
+    if dimension != model.embedding_size:
+        raise ModelFileError(f"its vectors have {dimension} dimensions instead of {model.embedding_size}")
+    return encode
+
+
 def send_frame(connection: socket.socket, message: dict[str, Any]) -> None:
     """Send a message as one frame."""
     body = json.dumps(message).encode()
@@ -148,16 +215,16 @@ def receive_bytes(connection: socket.socket, count: int, deadline: float) -> byt
     return received
 
 
-def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDLE_SECONDS) -> None:
+def serve(address: Path, load: Callable[[], Encode], *, idle_seconds: float = IDLE_SECONDS) -> None:
     """Serve requests until the process has been idle for ``idle_seconds``.
 
     Args:
-        folder: DATA_DIR, which becomes the working directory because socket paths must be short.
-        load: Loads the model, while clients wait.
+        address: The socket. Its folder becomes the working directory because socket paths must be short.
+        load: Loads the model. It may download the model first, so clients cannot connect before it has returned.
     """
-    os.chdir(folder)
-    with _listen() as listener:
-        encode = load()
+    encode = load()
+    os.chdir(address.parent)
+    with _listen(address.name) as listener:
         # One text of each kind at a time. A query never waits for a document, and its thread has the higher priority.
         turns = {"query": threading.Lock(), "documents": threading.Lock()}
         places = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -183,14 +250,14 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
                 connection.close()
 
 
-def _listen() -> socket.socket:
+def _listen(name: str) -> socket.socket:
     """Replace the socket of an earlier process, which must have ended, since this process has its lock."""
     with contextlib.suppress(FileNotFoundError):
-        Path(SOCKET).unlink()
+        Path(name).unlink()
     listener = socket.socket(socket.AF_UNIX)
     # Only the owner may connect: requests contain customers' texts.
     os.umask(0o177)
-    listener.bind(SOCKET)
+    listener.bind(name)
     listener.listen(BACKLOG)
     return listener
 
@@ -229,15 +296,16 @@ def end_with_service() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def main(folder: Path, load: Callable[[], Encode] = load_minilm) -> None:
+def main(address: Path, load: Callable[[], Encode]) -> None:
     """Run the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all processes; the service ends this one.
     end_with_service()
     try:
-        serve(folder, load)
+        serve(address, load)
     except ModelFileError as error:
-        sys.exit(f"MiniLM cannot be loaded: {error}")
+        sys.exit(f"The model of EMBEDDER cannot be loaded: {error}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    path, model_name = Path(sys.argv[1]), sys.argv[2]
+    main(path, partial(load_fastembed, model_name, path.parent) if model_name else load_minilm)

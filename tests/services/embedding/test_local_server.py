@@ -1,4 +1,4 @@
-"""The program of the MiniLM process: it loads little, and verifies the model's files."""
+"""The program of a model's process: it loads little, and verifies the model's files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.services.embedding import minilm_server
-from app.services.embedding.minilm_server import ModelFile, ModelFileError, find_model_file
+from app.services.embedding import local_server
+from app.services.embedding.local_server import ModelFile, ModelFileError, find_model_file
 
 
-def test_minilm_server_imports_no_module_of_the_service() -> None:
-    tree = ast.parse(Path(minilm_server.__file__).read_text())
+def test_server_imports_no_module_of_the_service() -> None:
+    tree = ast.parse(Path(local_server.__file__).read_text())
     modules = {
         name
         for node in ast.walk(tree)

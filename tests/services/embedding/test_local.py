@@ -1,4 +1,4 @@
-"""The MiniLM process: one per machine, started by the first caller, and never waited for beyond the timeout."""
+"""The process of a model: one per machine, started by the first caller, and never waited for beyond the timeout."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.services.embedding import minilm, minilm_server
+from app.services.embedding import local
 from app.services.embedding.embedder import EmbedderUnavailable
-from app.services.embedding.minilm import MinilmEmbedder
+from app.services.embedding.local import MINILM, LocalEmbedder
 from tests.patience import PATIENCE_SECONDS, eventually
 
-FAKE = Path(__file__).with_name("fake_minilm.py")
+FAKE = Path(__file__).with_name("fake_local_server.py")
 
 
 @pytest.fixture
-def create(tmp_path: Path) -> Iterator[Callable[[Path], MinilmEmbedder]]:
+def create(tmp_path: Path) -> Iterator[Callable[[Path], LocalEmbedder]]:
     """Create embedders, and close them at the end."""
     made = []
 
-    def create_one(folder: Path = tmp_path) -> MinilmEmbedder:
-        made.append(MinilmEmbedder(folder, FAKE))
+    def create_one(folder: Path = tmp_path) -> LocalEmbedder:
+        made.append(LocalEmbedder(folder, MINILM, FAKE))
         return made[-1]
 
     yield create_one
@@ -37,11 +37,11 @@ def create(tmp_path: Path) -> Iterator[Callable[[Path], MinilmEmbedder]]:
 
 
 @pytest.fixture
-def embedder(create: Callable[[], MinilmEmbedder]) -> MinilmEmbedder:
+def embedder(create: Callable[[], LocalEmbedder]) -> LocalEmbedder:
     return create()
 
 
-def position(text: str, embedder: MinilmEmbedder) -> int:
+def position(text: str, embedder: LocalEmbedder) -> int:
     """Return the place of the 1 in a text's vector, which is its length."""
     return int(embedder.embed_query(text, PATIENCE_SECONDS).argmax())
 
@@ -60,28 +60,28 @@ def has_ended(process_id: int) -> bool:
         return True
 
 
-def test_document_vectors_are_returned_in_the_order_of_the_texts(embedder: MinilmEmbedder) -> None:
+def test_document_vectors_are_returned_in_the_order_of_the_texts(embedder: LocalEmbedder) -> None:
     texts = ["x" * length for length in range(1, 150)]
 
     vectors = embedder.embed_documents(texts, PATIENCE_SECONDS)
 
     assert vectors.dtype == np.float32
-    assert vectors.shape == (149, minilm_server.DIMENSION)
+    assert vectors.shape == (149, MINILM.dimension)
     assert vectors.argmax(axis=1).tolist() == [len(text) for text in texts]
-    assert embedder.embed_documents([], PATIENCE_SECONDS).shape == (0, minilm_server.DIMENSION)
+    assert embedder.embed_documents([], PATIENCE_SECONDS).shape == (0, MINILM.dimension)
 
 
-def test_long_text_is_truncated_to_the_maximum_length(embedder: MinilmEmbedder) -> None:
-    assert position("ü" * 100_000, embedder) == minilm.MAX_CHARACTERS % minilm_server.DIMENSION
+def test_long_text_is_truncated_to_the_maximum_length(embedder: LocalEmbedder) -> None:
+    assert position("ü" * 100_000, embedder) == local.MAX_CHARACTERS % MINILM.dimension
 
 
-def test_socket_is_accessible_only_to_the_service_user(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_socket_is_accessible_only_to_the_service_user(embedder: LocalEmbedder, tmp_path: Path) -> None:
     position("first", embedder)
 
     assert stat.S_IMODE((tmp_path / "minilm.sock").stat().st_mode) == 0o600
 
 
-def test_concurrent_workers_share_one_minilm_process(create: Callable[[], MinilmEmbedder], tmp_path: Path) -> None:
+def test_concurrent_workers_share_one_process(create: Callable[[], LocalEmbedder], tmp_path: Path) -> None:
     workers = [create() for _ in range(4)]
 
     with ThreadPoolExecutor(8) as threads:
@@ -92,7 +92,7 @@ def test_concurrent_workers_share_one_minilm_process(create: Callable[[], Minilm
 
 
 def test_socket_works_in_a_folder_deeper_than_the_socket_path_limit(
-    create: Callable[[Path], MinilmEmbedder], tmp_path: Path
+    create: Callable[[Path], LocalEmbedder], tmp_path: Path
 ) -> None:
     folder = tmp_path / ("deep" * 30)
     folder.mkdir()
@@ -100,7 +100,7 @@ def test_socket_works_in_a_folder_deeper_than_the_socket_path_limit(
     assert position("four", create(folder)) == 4
 
 
-def test_query_does_not_wait_for_documents_being_embedded(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_query_does_not_wait_for_documents_being_embedded(embedder: LocalEmbedder, tmp_path: Path) -> None:
     (tmp_path / "held").touch()
     with ThreadPoolExecutor() as threads:
         documents = threads.submit(embedder.embed_documents, ["is held"] * 3, PATIENCE_SECONDS)
@@ -114,7 +114,7 @@ def test_query_does_not_wait_for_documents_being_embedded(embedder: MinilmEmbedd
 
 
 def test_embedding_beyond_its_timeout_raises_and_later_queries_still_work(
-    embedder: MinilmEmbedder, tmp_path: Path
+    embedder: LocalEmbedder, tmp_path: Path
 ) -> None:
     position("it runs", embedder)
     (tmp_path / "held").touch()
@@ -131,9 +131,7 @@ def test_embedding_beyond_its_timeout_raises_and_later_queries_still_work(
     assert len(starts(tmp_path)) == 1
 
 
-def test_query_after_a_killed_process_starts_a_new_process(
-    create: Callable[[], MinilmEmbedder], tmp_path: Path
-) -> None:
+def test_query_after_a_killed_process_starts_a_new_process(create: Callable[[], LocalEmbedder], tmp_path: Path) -> None:
     first, second = create(), create()
     position("it runs", first)
 
@@ -146,7 +144,7 @@ def test_query_after_a_killed_process_starts_a_new_process(
 
 
 def test_killing_the_process_during_a_query_raises_embedder_unavailable(
-    embedder: MinilmEmbedder, tmp_path: Path
+    embedder: LocalEmbedder, tmp_path: Path
 ) -> None:
     (tmp_path / "held").touch()
     with ThreadPoolExecutor() as threads:
@@ -159,7 +157,7 @@ def test_killing_the_process_during_a_query_raises_embedder_unavailable(
 
 
 def test_hung_process_fails_queries_in_time_and_is_killed_and_replaced(
-    embedder: MinilmEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedder: LocalEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position("it runs", embedder)
     (hung,) = starts(tmp_path)
@@ -169,7 +167,7 @@ def test_hung_process_fails_queries_in_time_and_is_killed_and_replaced(
         embedder.embed_query("first", 0.05)
     assert not has_ended(hung)
 
-    monkeypatch.setattr(minilm, "HUNG_SECONDS", 0.0)
+    monkeypatch.setattr(local, "HUNG_SECONDS", 0.0)
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_query("second", 0.05)
     assert position("third", embedder) == 5
@@ -177,7 +175,7 @@ def test_hung_process_fails_queries_in_time_and_is_killed_and_replaced(
 
 
 def test_process_that_responds_again_is_no_longer_treated_as_hung(
-    embedder: MinilmEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedder: LocalEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position("it runs", embedder)
     os.kill(starts(tmp_path)[0], signal.SIGSTOP)
@@ -188,7 +186,7 @@ def test_process_that_responds_again_is_no_longer_treated_as_hung(
     os.kill(starts(tmp_path)[0], signal.SIGSTOP)
 
     # More time than this has passed since the first silence, but none since the second.
-    monkeypatch.setattr(minilm, "HUNG_SECONDS", 0.001)
+    monkeypatch.setattr(local, "HUNG_SECONDS", 0.001)
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_query("second", 0.05)
 
@@ -197,7 +195,7 @@ def test_process_that_responds_again_is_no_longer_treated_as_hung(
     assert len(starts(tmp_path)) == 1
 
 
-def test_idle_process_exits_and_the_next_query_starts_it_again(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_idle_process_exits_and_the_next_query_starts_it_again(embedder: LocalEmbedder, tmp_path: Path) -> None:
     (tmp_path / "idle").write_text("0.05")
     position("first", embedder)
     eventually(lambda: has_ended(starts(tmp_path)[0]))
@@ -207,7 +205,7 @@ def test_idle_process_exits_and_the_next_query_starts_it_again(embedder: MinilmE
 
 
 def test_model_that_cannot_be_loaded_is_not_retried_immediately(
-    embedder: MinilmEmbedder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    embedder: LocalEmbedder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken").touch()
     with pytest.raises(EmbedderUnavailable):
@@ -218,10 +216,10 @@ def test_model_that_cannot_be_loaded_is_not_retried_immediately(
             embedder.embed_query("again", 0.05)
 
     assert len(starts(tmp_path)) == 1
-    assert "MiniLM cannot be loaded: it is broken" in capfd.readouterr().err
+    assert "The model of EMBEDDER cannot be loaded: it is broken" in capfd.readouterr().err
 
 
-def test_closed_embedder_ends_its_process_and_does_not_start_another(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_closed_embedder_ends_its_process_and_does_not_start_another(embedder: LocalEmbedder, tmp_path: Path) -> None:
     position("it runs", embedder)
 
     embedder.close()
@@ -234,10 +232,10 @@ def test_closed_embedder_ends_its_process_and_does_not_start_another(embedder: M
 
 
 @pytest.mark.slow
-def test_minilm_process_ends_when_its_worker_is_killed(tmp_path: Path) -> None:
+def test_process_ends_when_its_worker_is_killed(tmp_path: Path) -> None:
     program = (
-        "import pathlib, sys, time; from app.services.embedding.minilm import MinilmEmbedder;"
-        f"MinilmEmbedder(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(FAKE)!r})).embed_query('x', 100);"
+        "import pathlib, sys, time; from app.services.embedding.local import MINILM, LocalEmbedder;"
+        f"LocalEmbedder(pathlib.Path({str(tmp_path)!r}), MINILM, pathlib.Path({str(FAKE)!r})).embed_query('x', 100);"
         "print('ready', flush=True); time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as worker:
