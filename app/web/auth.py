@@ -24,10 +24,11 @@ from app.services.access.credentials import (
     load_engine_credentials,
 )
 from app.services.access.rights import Role
-from app.tokens import hash_token, is_well_formed
+from app.tokens import PREFIXES, hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
+PREFIX_LIST = "{}, {}, or {}".format(*PREFIXES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,21 @@ def missing_key() -> ApiError:
     return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
 
 
-def invalid_key() -> ApiError:
-    """Return the 401 for an unknown key."""
-    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
+def invalid_key(token: str | None = None) -> ApiError:
+    """Return the 401 for an unknown key, with the probable reason.
+
+    Args:
+        token: The key; ``None`` for keys that have no form, such as the token for metrics.
+    """
+    if token is None:
+        reason = ""
+    elif not token.startswith(tuple(PREFIXES.values())):
+        reason = f": keys of this service begin with {PREFIX_LIST}"
+    elif not is_well_formed(token):
+        reason = ": it is incomplete or mistyped"
+    else:
+        reason = ": it was deleted or rotated, or belongs to another installation"
+    return ApiError(ErrorCode.INVALID_API_KEY, f"The API key is invalid{reason}.")
 
 
 def identify_token(
@@ -125,7 +138,7 @@ def identify_token(
         try:
             return _identify_engine_key(runtime, token, credential_version)
         except GatewayError as error:
-            raise invalid_key() from error
+            raise invalid_key(token) from error
     return identify_key(runtime, token, credential_version)
 
 
@@ -146,7 +159,7 @@ def _find_key(
     why_refused: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
 ) -> tuple[Credentials, KeyRecord]:
     if not is_well_formed(token):
-        raise invalid_key()
+        raise invalid_key(token)
     token_hash = hash_token(token, runtime.settings.secret_key)
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and why_refused(runtime, cached, cached.key) is None:
@@ -156,7 +169,7 @@ def _find_key(
         credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
-        raise invalid_key()
+        raise invalid_key(token)
     refusal = why_refused(runtime, credentials, credentials.key)
     if refusal is not None:
         raise refusal
@@ -173,7 +186,7 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
     """Return the 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
-        return invalid_key()
+        return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid: it was rotated.")
     if expired:
         return ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired.")
     if not key.active:

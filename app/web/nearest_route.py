@@ -23,7 +23,7 @@ def find_nearest_route(req: Request) -> str | None:
     if not _API_PATH.match(req.path) or len(req.path) > _MAX_LENGTH:
         return None
     segments = _segments(req.path)
-    routes = {}
+    routes: dict[str, str] = {}
     for rule in current_app.url_map.iter_rules():
         route = _PARAMETER.sub(r"{\1}", rule.rule)
         routes.setdefault(_filled_in(_segments(route), segments), route)
