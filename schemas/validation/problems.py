@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 MAX_PROBLEMS = 100
@@ -52,11 +51,17 @@ _OTHER_SERVICES = {"query": "q", "hitsperpage": "limit", "perpage": "limit", "si
 """Names of parameters in other search services' APIs, which resemble none of ours."""
 
 
-def closest_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of ``names`` that was probably meant by ``name``, or ``None``."""
+def closest_name(name: str, names: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """Return the one of ``names`` that was probably meant by ``name``, or ``None``.
+
+    Args:
+        cutoff: Minimum similarity, from 0 to 1.
+    """
+    from difflib import get_close_matches  # Loaded on use: few requests have mistakes, and commands load this module.
+
     by_spelling = {_spelling(each): each for each in names}
     spelling = _spelling(name[:_LONGEST_NAME])
-    close = get_close_matches(spelling, by_spelling, n=1, cutoff=0.7)
+    close = get_close_matches(spelling, by_spelling, n=1, cutoff=cutoff)
     return by_spelling.get(close[0] if close else _OTHER_SERVICES.get(spelling, ""))
 
 
