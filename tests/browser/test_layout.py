@@ -167,3 +167,24 @@ def test_navigation_unfolds_without_scripts(browser: Any, ann: Person, customer:
     ann.find("header summary").click()
     ann.press("Sites", "header//a")
     ann.sees("Add a site")
+
+
+def test_key_form_shows_and_sends_only_the_fields_of_the_chosen_type(
+    browser: Any, ann: Person, customer: Customer
+) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    fields = {"scopes": "private", "site_only": "private", "allowed_origins": "public"}
+    ann.go(f"/api/sites/{customer.site_id}/keys")
+    for kind in ("search", "private", "public", "private"):
+        Select(ann.find("#type")).select_by_value(kind)
+        for field, only in fields.items():
+            boxes = browser.find_elements("css selector", f"[name^={field}]:not([type=hidden])")
+            assert boxes
+            assert {box.is_displayed() for box in boxes} == {only == kind}, (kind, field)
+    ann.find("#site_only").click()
+    Select(ann.find("#type")).select_by_value("search")
+    ann.fill(name="Changed my mind")
+    ann.press("Create key")
+
+    ann.sees("Copy the key “Changed my mind” now")
