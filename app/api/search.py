@@ -73,8 +73,8 @@ def unknown_parameters(names: Iterable[str], known_names: Set[str]) -> list[dict
     return [_unknown_parameter(name, closest_name(name, known_names)) for name in unknown]
 
 
-def _unknown_parameter(name: str, meant: str | None) -> dict[str, str]:
-    hint = {} if meant is None else {"did_you_mean": meant}
+def _unknown_parameter(name: str, probable_name: str | None) -> dict[str, str]:
+    hint = {} if probable_name is None else {"did_you_mean": probable_name}
     return {"code": "unknown_parameter", "field": shown_name(name), **hint}
 
 

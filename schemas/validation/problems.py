@@ -71,8 +71,8 @@ def _spelling(name: str) -> str:
 
 def unknown_field(name: str, names: Iterable[str]) -> Problem:
     """Return the problem with an unknown field, which names the field that was probably meant."""
-    meant = closest_name(name, names)
-    return UNKNOWN if meant is None else Problem(f"{UNKNOWN}; did you mean {meant}?", UNKNOWN.code)
+    probable_name = closest_name(name, names)
+    return UNKNOWN if probable_name is None else Problem(f"{UNKNOWN}; did you mean {probable_name}?", UNKNOWN.code)
 
 
 def shown_name(name: str) -> str:
