@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from app.mail_settings import parse_sender, parse_smtp_url
+from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
 """The number that means "unlimited" in responses where clients expect an integer."""
@@ -157,6 +158,22 @@ SERVER_SETTINGS = {
     "WEB_THREADS": ("8", "Threads per worker process."),
 }
 """Environment variables that app/server/ reads."""
+
+
+def find_misspelled(environ: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield a sentence for each environment variable that is not a setting but resembles one.
+
+    Args:
+        environ: The environment; by default the process's own.
+    """
+    names = {*SETTINGS, *SERVER_SETTINGS}
+    for name, value in sorted((os.environ if environ is None else environ).items()):
+        # Kubernetes sets variables such as SEARCH_PORT=tcp://10.0.0.1:80 for each service.
+        if name not in names and not value.startswith("tcp://"):
+            group = [each for each in names if each.startswith(name.split("_")[0] + "_")]
+            probable_name = closest_name(name, group) or closest_name(name, SETTINGS, 0.8)
+            if probable_name is not None:
+                yield f"{name} is not a setting of this service; did you mean {probable_name}?"
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

@@ -21,7 +21,7 @@ from schemas.search import (
     PREFIX_DESCRIPTION,
 )
 from schemas.search_results import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
-from schemas.validation.problems import Problem, walk
+from schemas.validation.problems import UNKNOWN, Problem, walk
 
 MAX_QUERIES = 10
 MAX_HITS = 101
@@ -374,7 +374,8 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     place, field = ("", path) if match is None else (match["place"] or "", match["field"])
     within = f" inside `.{place}`" if place else ""
     if problem.code == "unknown":
-        return "bad_request", f"Unknown field `{field[:100]}`{within}."
+        hint = problem.removeprefix(UNKNOWN)
+        return "bad_request", f"Unknown field `{field[:100]}`{within}{hint or '.'}"
     code = _OWN_CODES.get((field, problem.code)) or _OWN_CODES.get((field, "")) or f"invalid_search_{_snake(field)}"
     if problem.code == "required":
         return code, f"Missing field `{field}`{within}."

@@ -227,6 +227,7 @@ class SearchWarningSchema(Schema):
 
     code = fields.String(required=True, metadata={"enum": ["unknown_parameter"]})
     field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})
+    did_you_mean = fields.String(metadata={"description": "Name of the parameter that was probably meant."})
 
 
 class MatchedSchema(Schema):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.application import create_app
-from app.config import SETTINGS, ConfigurationError, Settings, load_settings
+from app.config import SERVER_SETTINGS, SETTINGS, ConfigurationError, Settings, find_misspelled, load_settings
 
 
 def load(folder: Path, **environ: str) -> Settings:
@@ -170,3 +170,37 @@ class TestSecret:
     def test_secret_key_variable_is_used_without_creating_a_file(self, tmp_path: Path) -> None:
         assert load(tmp_path, SECRET_KEY="y" * 40).secret_key == "y" * 40
         assert not (tmp_path / "secret_key").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("CRAWL_PRIVATE_ADDRESS", "CRAWL_PRIVATE_ADDRESSES"),
+        ("CRAWL_PRIVATE", "CRAWL_PRIVATE_ADDRESSES"),
+        ("ALLOW_PRIVATE_ADDRESSES", "CRAWL_PRIVATE_ADDRESSES"),
+        ("DATABASE_URI", "DATABASE_URL"),
+        ("EMBEDDING_MODEL", "EMBEDDER_MODEL"),
+        ("PUBLICURL", "PUBLIC_URL"),
+        ("secret_key", "SECRET_KEY"),
+        ("REGISTRATIONS", "REGISTRATION"),
+        ("WEB_THREAD", "WEB_THREADS"),
+    ],
+)
+def test_variable_that_resembles_a_setting_is_named(name: str, meant: str) -> None:
+    (sentence,) = find_misspelled({name: "1", "HOME": "/root"})
+
+    assert sentence == f"{name} is not a setting of this service; did you mean {meant}?"
+
+
+def test_variables_of_other_programs_are_not_named() -> None:
+    names = {
+        *("ACCOUNT_PASSWORD", "APPDATA", "AWS_SECRET_ACCESS_KEY", "CI", "COLORTERM", "DISPLAY", "EDITOR", "FLASK_APP"),
+        *("GIT_AUTHOR_NAME", "GPG_KEY", "HOME", "HOSTNAME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"),
+        *("LANG", "LC_ALL", "LISTEN_FDS", "LOGNAME", "LS_COLORS", "MAIL", "OLDPWD", "PATH", "PGDATABASE", "PGHOST"),
+        *("PROMETHEUS_MULTIPROC_DIR", "PWD", "PYTHONPATH", "PYTHON_VERSION", "REDIS_URL", "SEARCH_SERVICE_HOST"),
+        *("SEARCH_SERVICE_PORT", "SHELL", "SHLVL", "SSH_AUTH_SOCK", "SYSTEMD_EXEC_PID", "TERM", "TMPDIR", "TZ", "USER"),
+        *("VIRTUAL_ENV", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "XDG_DATA_HOME", *SETTINGS, *SERVER_SETTINGS),
+    }
+    environment = {**dict.fromkeys(names, "1"), "SEARCH_PORT": "tcp://10.0.0.1:8000"}
+
+    assert list(find_misspelled(environment)) == []

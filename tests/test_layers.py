@@ -60,13 +60,13 @@ def test_creating_the_application_opens_no_files_or_threads(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_request_process_does_not_load_crawler_embedding_or_encryption_modules(
+def test_request_process_does_not_load_crawler_embedding_encryption_or_password_modules(
     tmp_path: Path,
 ) -> None:
     program = (
         "import sys; from app.application import create_app; from app.config import load_settings;"
         f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
-        "print(sorted({'httpcore', 'lxml', 'feedparser', 'protego', 'pypdfium2', 'joserfc', 'numpy'}"
+        "print(sorted({'httpcore', 'lxml', 'feedparser', 'protego', 'pypdfium2', 'joserfc', 'numpy', 'zxcvbn_rs_py'}"
         " & set(sys.modules)))"
     )
 

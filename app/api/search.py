@@ -28,7 +28,7 @@ from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema, Sug
 from schemas.search_results import SearchAnswerSchema
 from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
-from schemas.validation.problems import MAX_PROBLEMS, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, closest_name, shown_name
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 
@@ -64,13 +64,18 @@ def search(parameters: dict[str, Any]) -> Response:
 @blp.response(200, SearchAnswerSchema)
 def search_by_body(parameters: dict[str, Any]) -> Response:
     """Search a site's documents, with the parameters in a JSON body."""
-    return run_search(parameters)
+    return run_search(parameters, unknown_parameters(request.args, frozenset()))
 
 
 def unknown_parameters(names: Iterable[str], known_names: Set[str]) -> list[dict[str, str]]:
-    """Return a warning for each unknown parameter."""
+    """Return a warning for each unknown parameter of the query string."""
     unknown = islice((name for name in names if name not in known_names), MAX_PROBLEMS)
-    return [{"code": "unknown_parameter", "field": shown_name(name)} for name in unknown]
+    return [_unknown_parameter(name, closest_name(name, known_names)) for name in unknown]
+
+
+def _unknown_parameter(name: str, probable_name: str | None) -> dict[str, str]:
+    hint = {} if probable_name is None else {"did_you_mean": probable_name}
+    return {"code": "unknown_parameter", "field": shown_name(name), **hint}
 
 
 def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = ()) -> Response:

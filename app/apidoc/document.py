@@ -43,7 +43,7 @@ SECURITY_SCHEMES = {
     "engineKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "`engine_key` or `engine_public_key` from `GET /v1/client-info`.",
+        "description": "A public key, or `engine_key` or `engine_public_key` from `GET /v1/client-info`.",
     },
 }
 

@@ -126,7 +126,10 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
 def reset_password(email: str, password: str, as_json: bool) -> None:
     """Set a member's password and end their sessions."""
     _check_password(password)
-    member = operations.set_password(runtime(), email, password)
+    try:
+        member = operations.set_password(runtime(), email, password)
+    except ApiError as error:
+        raise click.ClickException(f"{error.message}.") from error
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
     show(as_json, account_record(member.account), f"{member.email} has a new password. All sessions have ended.")

@@ -21,7 +21,7 @@ from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
 from app.models import Account, Source, SourceRun
 from app.operations.accounts import acting_for, create_account, set_password
-from app.operations.sites import create_key, create_site
+from app.operations.sites import create_key, create_site, update_site
 from app.runtime import Runtime, runtime
 from app.services import sites
 from app.services.accounts.members import find_members
@@ -88,6 +88,7 @@ def _create(runtime: Runtime, base_url: str) -> dict[str, Any]:
         set_password(runtime, EMAIL, password)
     owner = acting_for(runtime, account)
     site = create_site(runtime, owner, {"name": "Documentation", "url": base_url})
+    update_site(runtime, owner, site.id, {"agents": True})
     tokens = {
         kind: create_key(runtime, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
         for kind, name in KEY_NAMES.items()
@@ -159,6 +160,8 @@ The demo is ready: {count} pages of the documentation were crawled.
 
   Try a search:
     curl '{search}' -H 'Authorization: Bearer {tokens["search"]}'
+
+  For agents   {base_url}/mcp/{tokens["public"]}
 
   Dashboard    {base_url}/dashboard
   Log in with  {EMAIL} and {demo["password"]}

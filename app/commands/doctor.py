@@ -10,7 +10,7 @@ import click
 import orjson
 
 from app.commands.diagnosis import Finding, diagnose
-from app.config import ConfigurationError, check_settings
+from app.config import ConfigurationError, check_settings, find_misspelled
 from app.runtime import create_runtime
 
 MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
@@ -54,6 +54,8 @@ def _findings() -> Iterator[Finding]:
     else:
         if not problems:
             yield Finding("settings", "ok", "The settings are valid.")
+    for sentence in find_misspelled():
+        yield Finding("settings", "warning", sentence, "Rename or remove the variable; it has no effect.")
     try:
         yield from diagnose(settings, runtime)
     finally:

@@ -58,8 +58,8 @@ T = TypeVar("T")
 blp = ApiBlueprint(
     "engine",
     __name__,
-    description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
-    "client-info. Highlights are not HTML-escaped; the widgets escape them.",
+    description="The gateway: Meilisearch's search API, for its clients and widgets, with public keys, or "
+    "engine keys from client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
 
 METADATA_HEADER = "Meili-Include-Metadata"

@@ -39,9 +39,9 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str, pl
     """Create an account with its owner.
 
     Raises:
-        ApiError: 400 for a taken e-mail address.
+        ApiError: 400 for a taken e-mail address or a weak password.
     """
-    password_hash = accounts.hash_password(password)
+    password_hash = accounts.hash_new_password(password, name, email)
     with runtime.database.write() as session:
         return accounts.create_account(session, name=name, email=email, password_hash=password_hash, plan=plan)
 
@@ -71,8 +71,13 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
     """Set the password of all members with this e-mail address, and end their sessions.
 
     Returns the member of the oldest account; ``None`` if the address is unknown.
+
+    Raises:
+        ApiError: 400 for a weak password.
     """
-    password_hash = accounts.hash_password(password)
+    with runtime.database.read() as session:
+        names = [member.name for member in _members_of(session, email)]
+    password_hash = accounts.hash_new_password(password, email, *names)
     with runtime.database.write() as session:
         members = sorted(_members_of(session, email), key=lambda member: member.account_id)
         for member in members:
@@ -136,8 +141,8 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
     cannot change a password.
 
     Raises:
-        ApiError: 400 for a taken address or a missing password; 403 for a wrong password, or changes reserved for
-            owners or members; 429 after too many attempts.
+        ApiError: 400 for a taken address, or a missing or weak password; 403 for a wrong password, or changes reserved
+            for owners or members; 429 after too many attempts.
     """
     member_id = caller.member_id
     if member_id is None and "new_password" in changes:
@@ -154,7 +159,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
     elif "new_password" in changes:
         raise accounts.password_missing()
     if "new_password" in changes:
-        changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
+        changes = {**changes, "password_hash": _hash_own_password(runtime, caller, changes)}
     if "email" in changes and runtime.settings.sends_mail:
         _count_email_change(runtime, caller, changes["email"])
     with runtime.database.write() as session:
@@ -167,6 +172,13 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
             proof=proof,
             tells_email=runtime.settings.sends_mail,
         )
+
+
+def _hash_own_password(runtime: Runtime, caller: Caller, changes: Mapping[str, Any]) -> str:
+    with runtime.database.read() as session:
+        user = get_user(session, caller)
+    personal = (user.name, user.email, changes.get("name", ""), changes.get("email", ""))
+    return accounts.hash_new_password(changes["new_password"], *personal, field="new_password")
 
 
 def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:

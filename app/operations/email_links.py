@@ -89,9 +89,15 @@ def check_token(runtime: Runtime, token: str) -> None:
     Raises:
         ApiError: 400.
     """
+    _find_reset(runtime, token)
+
+
+def _find_reset(runtime: Runtime, token: str) -> Member:
     with runtime.database.read() as session:
-        if emails.find_reset(session, token, runtime.settings.secret_key) is None:
+        reset = emails.find_reset(session, token, runtime.settings.secret_key)
+        if reset is None:
             raise _reset_link_expired()
+        return session.get_one(Member, reset.member_id)
 
 
 def reset_password(runtime: Runtime, client: Client, token: str, new_password: str) -> None:
@@ -102,12 +108,12 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     unconfirmed members is therefore turned off; otherwise, that person's codes could lock out the mailbox's owner.
 
     Raises:
-        ApiError: 400 if the link is no longer valid.
+        ApiError: 400 if the link is no longer valid, or for a weak password, which leaves the link valid.
     """
     refuse_without_passwords(runtime)
-    check_token(runtime, token)
+    member = _find_reset(runtime, token)
     count_hashes(runtime, client)
-    password_hash = accounts.hash_password(new_password)
+    password_hash = accounts.hash_new_password(new_password, member.name, member.email, field="new_password")
     with ExitStack() as after_commit, runtime.database.write() as session:
         reset = emails.find_reset(session, token, runtime.settings.secret_key)
         if reset is None:

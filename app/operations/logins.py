@@ -57,7 +57,8 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     """Create an account and a session. Returns the owner, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 400 if the e-mail address is taken; 403 if registration is closed; 429 after too many registrations.
+        ApiError: 400 if the e-mail address is taken or the password is weak; 403 if registration is closed; 429 after
+            too many registrations.
     """
     if not runtime.settings.registration:
         operator = operator_text(runtime.settings.operator_contact)
@@ -65,7 +66,7 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     refuse_without_passwords(runtime)
     window = WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "registrations")
-    password_hash = accounts.hash_password(password)
+    password_hash = accounts.hash_new_password(password, name, email)
     with forgiving_outages(runtime, counted), acting(client.member(email)), runtime.database.write() as session:
         owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan

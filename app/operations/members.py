@@ -154,15 +154,15 @@ def accept_invitation(
     """Become a member. Returns the member, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 404 if the invitation is no longer open; 400 if a member has the invited address, or may get it
-            back by undoing a change; 403 if password logins are turned off.
+        ApiError: 404 if the invitation is no longer open; 400 for a weak password, or if a member has the invited
+            address or may get it back by undoing a change; 403 if password logins are turned off.
     """
     refuse_without_passwords(runtime)
     secret = runtime.settings.secret_key
     with runtime.database.read() as session:
         email = invitations.get_open_invitation(session, token, secret).email
     count_hashes(runtime, client)
-    password_hash = accounts.hash_password(password)
+    password_hash = accounts.hash_new_password(password, name, email)
     with acting(client.member(email)), runtime.database.write() as session:
         member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)
         login, cookie = sessions.start_session(session, member, secret, client)

@@ -20,7 +20,14 @@ from app.tokens import hash_token
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.responses import cookie_of
-from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema, unsuitable_fields
+from schemas.keys import (
+    FIELDS_OF_TYPES,
+    KeyCreateSchema,
+    KeyRotateSchema,
+    KeyToggleSchema,
+    KeyUpdateSchema,
+    unsuitable_fields,
+)
 
 TOKEN_COOKIE = "new_token"
 TOKEN_SECONDS = 120
@@ -60,6 +67,7 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         limit=limit,
         is_open=is_submitted or limit is None or used < limit,
         fields=fields,
+        only_types=FIELDS_OF_TYPES,
         banner=banner_of(error, fields),
         new_key=new_key,
         token=token,

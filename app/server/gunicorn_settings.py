@@ -32,7 +32,8 @@ if 0 <= _soft < _OPEN_FILES:
     _new_limit = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_new_limit, _hard))
 
-from app.server import read_server_environment  # noqa: E402 - the metrics folder must be set first.
+from app.config import find_misspelled  # noqa: E402 - the metrics folder must be set first.
+from app.server import read_server_environment  # noqa: E402
 
 _environment = read_server_environment()
 bind = _environment.bind
@@ -94,6 +95,8 @@ def when_ready(server: Any) -> None:
     gc.collect()
     gc.freeze()
     _warn_of_open_folder(server)
+    for sentence in find_misspelled():
+        server.log.warning(sentence)
 
 
 def _warn_of_open_folder(server: Any) -> None:

@@ -16,6 +16,19 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// Shows only the fields that a key of the chosen type can have, and sends no others.
+for (const form of new Set([...document.querySelectorAll("[data-only]")].map((part) => part.closest("form")))) {
+  const show = () => {
+    for (const part of form.querySelectorAll("[data-only]")) {
+      part.hidden = part.dataset.only !== form.elements.type.value;
+      for (const control of part.querySelectorAll("input, textarea")) control.disabled = part.hidden;
+    }
+  };
+  form.addEventListener("change", show);
+  addEventListener("pageshow", show); // The browser may restore the choice after this script.
+  show();
+}
+
 // Refreshes live parts, such as the progress of a crawl, until they end.
 async function follow() {
   const part = document.querySelector("[data-live]");

@@ -603,8 +603,13 @@ function makeHarmless(name, attributes) {
   return make(name, src ? { ...others, src } : others);
 }
 
-const nodesOf = (value) =>
-  value instanceof Node ? [value] : Array.isArray(value) ? value.flatMap(nodesOf) : value === null || value === undefined || typeof value === "boolean" ? [] : marked(value);
+function nodesOf(value) {
+  if (value instanceof Node) return [value];
+  if (Array.isArray(value)) return value.flatMap(nodesOf);
+  if (value === null || value === undefined || typeof value === "boolean") return [];
+  if (typeof value === "function" || String(value).startsWith("[object ")) throw new TypeError("A result is made of texts and elements.");
+  return marked(value);
+}
 
 // A tagged template. The page's Trusted Types may forbid the browser's own parser.
 function html(strings, ...values) {

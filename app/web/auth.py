@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,10 +24,11 @@ from app.services.access.credentials import (
     load_engine_credentials,
 )
 from app.services.access.rights import Role
-from app.tokens import hash_token, is_well_formed
+from app.tokens import PREFIXES, hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
+PREFIX_LIST = "{}, {}, or {}".format(*PREFIXES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,27 @@ def missing_key() -> ApiError:
     return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
 
 
-def invalid_key() -> ApiError:
-    """Return the 401 for an unknown key."""
-    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
+def invalid_key(token: str | None = None) -> ApiError:
+    """Return the 401 for an unknown key, with the probable reason.
+
+    Args:
+        token: The key; ``None`` for keys that have no form, such as the token for metrics.
+    """
+    if token is None:
+        reason = ""
+    elif not token.startswith(tuple(PREFIXES.values())):
+        reason = f": keys of this service begin with {PREFIX_LIST}"
+    elif not is_well_formed(token):
+        reason = ": it is incomplete or mistyped"
+    else:
+        reason = ": it was deleted or rotated, or belongs to another installation"
+    return ApiError(ErrorCode.INVALID_API_KEY, f"The API key is invalid{reason}.")
 
 
 def identify_token(
     runtime: Runtime, path: str, access: Access, token: str, credential_version: CredentialVersion | None = None
 ) -> Caller:
-    """Identify the caller by a token: an engine key below ``/engine``, an API key elsewhere.
+    """Identify the caller by a token: an engine key or a public key below ``/engine``, an API key elsewhere.
 
     Args:
         access: The operation's access. If it includes engine keys, the token may be an engine key or an API key.
@@ -118,12 +132,13 @@ def identify_token(
         ApiError: 401 for an API key, or 403 for an engine key, that is malformed, unknown, disabled, or expired.
     """
     if is_gateway_path(path):
-        return _identify_engine_key(runtime, token, credential_version)
+        identify = _identify_gateway_key if is_well_formed(token) else _identify_engine_key
+        return identify(runtime, token, credential_version)
     if access.engine and not is_well_formed(token):
         try:
             return _identify_engine_key(runtime, token, credential_version)
         except GatewayError as error:
-            raise invalid_key() from error
+            raise invalid_key(token) from error
     return identify_key(runtime, token, credential_version)
 
 
@@ -133,26 +148,32 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
     Raises:
         ApiError: 401.
     """
+    credentials, key = _find_key(runtime, token, credential_version, _why_refused)
+    return Caller(kind_of(key), credentials.account, key, credential_version=credentials.credential_version)
+
+
+def _find_key(
+    runtime: Runtime,
+    token: str,
+    credential_version: CredentialVersion | None,
+    why_refused: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
+) -> tuple[Credentials, KeyRecord]:
     if not is_well_formed(token):
-        raise invalid_key()
+        raise invalid_key(token)
     token_hash = hash_token(token, runtime.settings.secret_key)
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
-    if cached is not None and cached.key is not None and _why_refused(runtime, cached, cached.key) is None:
-        return _key_caller(cached, cached.key)
+    if cached is not None and cached.key is not None and why_refused(runtime, cached, cached.key) is None:
+        return cached, cached.key
     # A key is rejected only based on the database: the cache may predate the key's reactivation.
     with runtime.database.read() as session:
         credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
-        raise invalid_key()
-    refusal = _why_refused(runtime, credentials, credentials.key)
+        raise invalid_key(token)
+    refusal = why_refused(runtime, credentials, credentials.key)
     if refusal is not None:
         raise refusal
-    return _key_caller(credentials, credentials.key)
-
-
-def _key_caller(credentials: Credentials, key: KeyRecord) -> Caller:
-    return Caller(kind_of(key), credentials.account, key, credential_version=credentials.credential_version)
+    return credentials, credentials.key
 
 
 def kind_of(key: KeyRecord) -> CallerKind:
@@ -165,7 +186,7 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
     """Return the 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
-        return invalid_key()
+        return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid: it was rotated.")
     if expired:
         return ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired.")
     if not key.active:
@@ -191,6 +212,33 @@ def _unconfirmed() -> ApiError:
     )
 
 
+def _identify_gateway_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
+    """Identify the caller by a public key, which has the permissions and limits of its engine key."""
+    try:
+        credentials, key = _find_key(runtime, token, credential_version, _why_refused_at_gateway)
+    except ApiError as error:
+        raise invalid_engine_key(error.message) from error
+    site = credentials.account.sites[key.site_id]
+    return Caller("engine", credentials.account, key, site, credential_version=credentials.credential_version)
+
+
+def _why_refused_at_gateway(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+    refusal = _why_refused(runtime, credentials, key)
+    if refusal is None and key.type != "public":
+        return invalid_engine_key(
+            f"A {key.type} key is a secret and must not be in a web page; use a public key, or an engine key from "
+            "GET /v1/client-info."
+        )
+    if refusal is None and not _is_open(credentials, key.site_id):
+        return invalid_engine_key("The key's site is paused or deleted, or its account is suspended.")
+    return refusal
+
+
+def _is_open(credentials: Credentials, site_id: int) -> bool:
+    """Whether visitors may search a site."""
+    return credentials.account.sites[site_id].active and credentials.account.suspension is None
+
+
 def _identify_engine_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
     """Identify the caller by an engine key. Credentials are cached by the key's subject, which many keys share."""
     claims = engine_keys.read(token, runtime.settings.secret_key)
@@ -214,12 +262,10 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 
 def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
     """Whether an engine key is still valid: its site, account, and key are unchanged since it was issued."""
-    site = credentials.account.sites[claims.site_id]
-    account = credentials.account
-    if not site.active or account.suspension is not None or _waits_for_confirmation(runtime, account):
+    if not _is_open(credentials, claims.site_id) or _waits_for_confirmation(runtime, credentials.account):
         return False
     if claims.key_id is None:
-        return site.public_epoch == claims.version
+        return credentials.account.sites[claims.site_id].public_epoch == claims.version
     key = credentials.key
     return key is not None and key.token_version == claims.version and _why_stopped(key) is None
 

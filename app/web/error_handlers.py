@@ -18,6 +18,7 @@ from app.runtime import runtime
 from app.services.analytics.events import EventJournalUnavailable
 from app.services.usage.quota import RateLimited, refusal
 from app.storage.database import is_unavailable
+from app.web.nearest_route import find_nearest_route
 from app.web.parsing import too_large
 from backends.errors import BackendUnavailable
 
@@ -70,7 +71,9 @@ def translate_http(error: HTTPException) -> ApiError:
             headers={"Allow": allowed},
         )
     if error.code == 404:
-        return ApiError(ErrorCode.NOT_FOUND, "This URL does not exist.")
+        nearest = find_nearest_route(request)
+        hint = "." if nearest is None else f"; did you mean {nearest}?"
+        return ApiError(ErrorCode.NOT_FOUND, f"This URL does not exist{hint}")
     if error.code is not None and 400 <= error.code < 500:
         return ApiError(ErrorCode.VALIDATION_FAILED, "The request is malformed.")
     return _internal(error)

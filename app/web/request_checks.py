@@ -110,7 +110,7 @@ def _check() -> None:
     state.caller = caller
     current_runtime.usage_copies.note(caller.account.id)
     if caller.key is not None:
-        current_runtime.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.kind == "public" else None)
+        current_runtime.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.key.type == "public" else None)
         if caller.kind == "private":
             _note_exposure(current_runtime, req, caller.key)
     if req.routing_exception is not None:

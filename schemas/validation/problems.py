@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 MAX_PROBLEMS = 100
@@ -46,6 +46,33 @@ class Problem(str):
 REQUIRED = Problem("is required", "required")
 NULL = Problem("must not be null", "null")
 UNKNOWN = Problem("is not a known field", "unknown")
+
+_OTHER_SERVICES = {"query": "q", "hitsperpage": "limit", "perpage": "limit", "size": "limit", "from": "offset"}
+"""Names of parameters in other search services' APIs, which resemble none of ours."""
+
+
+def closest_name(name: str, names: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """Return the one of ``names`` that was probably meant by ``name``, or ``None``.
+
+    Args:
+        cutoff: Minimum similarity, from 0 to 1.
+    """
+    from difflib import get_close_matches  # Loaded on use: few requests have mistakes, and commands load this module.
+
+    by_spelling = {_spelling(each): each for each in names}
+    spelling = _spelling(name[:_LONGEST_NAME])
+    close = get_close_matches(spelling, by_spelling, n=1, cutoff=cutoff)
+    return by_spelling.get(close[0] if close else _OTHER_SERVICES.get(spelling, ""))
+
+
+def _spelling(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def unknown_field(name: str, names: Iterable[str]) -> Problem:
+    """Return the problem with an unknown field, which names the field that was probably meant."""
+    probable_name = closest_name(name, names)
+    return UNKNOWN if probable_name is None else Problem(f"{UNKNOWN}; did you mean {probable_name}?", UNKNOWN.code)
 
 
 def shown_name(name: str) -> str:

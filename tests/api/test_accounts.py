@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
@@ -19,7 +20,7 @@ from werkzeug.test import TestResponse
 
 from app.models import Account, Member
 from app.operations.attempts import PASSWORD_HASHES
-from app.services.accounts import accounts
+from app.services.accounts import accounts, passwords
 from app.storage.database import Database
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
@@ -96,15 +97,49 @@ class TestRegistration:
         else:
             assert_error(register(shared_app, **fields), 400, "validation_failed", field=field)
 
-    @pytest.mark.parametrize("length", [10, 1024])
+    @pytest.mark.parametrize("password", ["kettle 4x9", PASSWORD + "p" * (1024 - len(PASSWORD))])
     def test_registration_and_login_accept_passwords_of_minimum_and_maximum_length(
-        self, shared_app: Flask, length: int
+        self, shared_app: Flask, password: str
     ) -> None:
-        email = f"length-{length}@example.com"
+        email = f"length-{len(password)}@example.com"
 
-        assert_ok(register(shared_app, email=email, password="p" * length), 201)
-        assert_ok(log_in(shared_app, email, "p" * length))
-        assert_error(log_in(shared_app, email, "p" * (length - 1)), 401, "invalid_credentials")
+        assert_ok(register(shared_app, email=email, password=password), 201)
+        assert_ok(log_in(shared_app, email, password))
+        assert_error(log_in(shared_app, email, password[:-1]), 401, "invalid_credentials")
+
+    @pytest.mark.parametrize(
+        ("password", "reason"),
+        [
+            ("1234567890", "This is a top-100 common password."),
+            ("aaaaaaaaaa", 'Repeats like "aaa" are easy to guess.'),
+            ("p" * 1024, 'Repeats like "aaa" are easy to guess.'),
+            ("Passw0rd123!", "This is similar to a commonly used password."),
+            ("1q2w3e4r5t", "This is a very common password."),
+            ("10.10.2010", "Dates are often easy to guess."),
+            ("Joan Harbor 1", "It resembles the name or the e-mail address."),
+            ("joan.harbor", "It resembles the name or the e-mail address."),
+            ("keeper@lighthouse.example", "It resembles the name or the e-mail address."),
+        ],
+    )
+    def test_easily_guessed_password_is_rejected_with_the_reason(
+        self, shared_app: Flask, password: str, reason: str
+    ) -> None:
+        person = {"name": "Joan Harbor", "email": "keeper@lighthouse.example"}
+
+        response = register(shared_app, "10.0.0.77", **person, password=password)
+
+        (detail,) = assert_error(response, 400, "validation_failed", field="password")["details"]
+        message = f"password is too easy to guess. {reason} Add another word or two"
+        assert (detail["code"], detail["message"]) == ("too_weak", message)
+        assert_error(log_in(shared_app, person["email"], password), 401, "invalid_credentials")
+
+    def test_a_hostile_password_is_checked_quickly(self) -> None:
+        """Each character has several readings as a letter, so the time grows exponentially without a limit."""
+        start = time.thread_time()
+
+        passwords.refuse_weak_password("password", "4@8({[<69!1|1+7%205$xX" * 46)
+
+        assert time.thread_time() - start < 1
 
     @pytest.mark.parametrize("email", ["taken@example.com", "TAKEN@EXAMPLE.COM", "  Taken@Example.Com "])
     def test_registering_a_taken_email_is_refused_in_any_case(self, shared_app: Flask, email: str) -> None:

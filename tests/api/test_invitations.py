@@ -152,6 +152,17 @@ class TestAccepting:
         assert (answer["user"]["name"], answer["user"]["id"]) == ("Bo", tenant.account_id)
         assert assert_ok(tenant.private.get("/api/invitations"))["total"] == 0
 
+    @pytest.mark.parametrize("password", ["1234567890", "Joan Harbor", BO])
+    def test_weak_password_is_rejected_and_the_link_stays_valid(
+        self, app: Flask, tenant: Tenant, password: str
+    ) -> None:
+        url = invite(tenant)["url"]
+
+        refused = accept(app, url, name="Joan Harbor", password=password)
+
+        assert_error(refused, 400, "validation_failed", field="password")
+        assert_ok(accept(app, url), 201)
+
     def test_invitation_link_works_once(self, app: Flask, tenant: Tenant) -> None:
         url = invite(tenant)["url"]
         assert_ok(accept(app, url), 201)

@@ -61,6 +61,9 @@ class TestUpdate:
             ({"current_password": PASSWORD}, "new_password"),
             ({"current_password": PASSWORD, "new_password": "short"}, "new_password"),
             ({"current_password": PASSWORD, "new_password": "x" * 1025}, "new_password"),
+            ({"current_password": PASSWORD, "new_password": "1234567890"}, "new_password"),
+            ({"current_password": PASSWORD, "new_password": "Somebody-1"}, "new_password"),
+            ({"name": "Joan Harbor", "current_password": PASSWORD, "new_password": "joan harbor"}, "new_password"),
             ({"password": "x"}, "password"),
         ],
     )

@@ -1,8 +1,9 @@
-"""DocSearch's unmodified front end from the npm registry searches this service and links to sections."""
+"""DocSearch's unmodified front end, with the code of docs/migrating.md, searches here and links to sections."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,12 @@ PAGE = """<!doctype html><html lang="en"><title>Manual</title>
 <div id="docsearch"></div>
 <script src="node_modules/@docsearch/js/dist/umd/index.js"></script>
 <script src="start.js"></script>"""
-START = """const BASE = %s, PUBLIC_KEY = %s;
-docsearch({
-  container: "#docsearch",
-  appId: "any", indexName: "any", apiKey: PUBLIC_KEY,
-  transformSearchClient: (client) => ({
-    ...client,
-    search: (body) =>
-      fetch(`${BASE}/1/indexes/*/queries?x-algolia-api-key=${PUBLIC_KEY}`, {
-        method: "POST",
-        body: JSON.stringify(body),
-      }).then((answer) => answer.json()),
-  }),
-});"""
+SNIPPET = re.compile(
+    r'import docsearch from "@docsearch/js";\n\nconst BASE = "https://search.example.com", '
+    r'PUBLIC_KEY = "svc_pub_…";\n(.+?)```',
+    re.DOTALL,
+)
+"""The documentation's code; the page loads DocSearch with a script element instead of the import."""
 MANUAL = {
     "id": "install",
     "title": "Installing",
@@ -60,7 +54,9 @@ def test_docsearch_shows_sections_below_their_page(
     )
     assert sent.status_code == 200, sent.text
     (folder / "index.html").write_text(PAGE)
-    (folder / "start.js").write_text(START % (json.dumps(server.base_url), json.dumps(customer.public_key)))
+    (code,) = SNIPPET.findall((Path(__file__).parents[2] / "docs" / "migrating.md").read_text())
+    values = f"const BASE = {json.dumps(server.base_url)}, PUBLIC_KEY = {json.dumps(customer.public_key)};"
+    (folder / "start.js").write_text(values + code)
     wait = WebDriverWait(browser, 20)
 
     browser.get(f"{address}/index.html")

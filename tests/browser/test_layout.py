@@ -10,14 +10,22 @@ import pytest
 from tests.browser.people import Person
 from tests.browser.test_accessibility import MINE, OPEN
 from tests.browser.test_widget import Customer
-from tests.callers import PASSWORD
+from tests.callers import PASSWORD, page
 from tests.server import Server
 
 pytestmark = pytest.mark.browser
 
 PHONE = (360, 740)
 SCREEN = (1280, 800)
-FURTHER = ["/plans", "/api/members", "/api/audit-log", "/api/analytics?site_id={site}&list=top_queries"]
+FURTHER = [
+    "/sites/{site}/documents?id=page-3",
+    "/plans",
+    "/api/members",
+    "/api/audit-log",
+    "/api/analytics?site_id={site}&list=top_queries",
+]
+ONE_WORD = "Donaudampfschifffahrtsgesellschaftskapitaenswitwenrente"
+LIMIT_BELOW_LONG_NAME = PHONE[1] * 0.4
 LONG = (
     "donaudampfschifffahrtsgesellschaftskapitaen",
     "https://museum.example.com/visit/opening-hours/winter.html",
@@ -69,10 +77,14 @@ def ann(server: Server, browser: Any, customer: Customer, tmp_path: Path) -> Per
     return person
 
 
-def wrong_of(browser: Any) -> list[str]:
-    """Return the overflows on a phone, with all details closed and open."""
+def wrong_of(browser: Any, limit: float = PHONE[1] / 3) -> list[str]:
+    """Return the overflows on a phone, with all details closed and open.
+
+    Args:
+        limit: Pixels above the main heading.
+    """
     top = browser.execute_script("return document.querySelector('main h1').getBoundingClientRect().top + scrollY")
-    wrong = [f"begins after {top:.0f} px"] if top > PHONE[1] / 3 else []
+    wrong = [f"begins after {top:.0f} px"] if top > limit else []
     for unfolded in (False, True):
         browser.execute_script(
             "for (const one of document.querySelectorAll('details')) one.open = arguments[0]", unfolded
@@ -85,6 +97,13 @@ def wrong_of(browser: Any) -> list[str]:
 
 def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Customer, tmp_path: Path) -> None:
     source = customer.make_source("https://museum.example.com/")
+    for method, changed, body in (
+        ("PATCH", f"/sites/{customer.site_id}", {}),
+        ("PUT", "/profile", {}),
+        ("POST", f"/api/sites/{customer.site_id}/keys", {"type": "search"}),
+    ):
+        customer.call(method, changed, {"name": ONE_WORD, **body})
+    customer.send(page(3, title=ONE_WORD, author=ONE_WORD, section=ONE_WORD, content=ONE_WORD, url=f"/{ONE_WORD}"))
     for query in ("lighthouse", "zeppelin", *LONG):
         customer.search(query, "visitor")
     resize(browser, PHONE)
@@ -98,7 +117,7 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
     for template in [*MINE, *FURTHER]:
         path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
         ann.go(path)
-        wrong[f"{path}, logged in"] = wrong_of(browser)
+        wrong[f"{path}, logged in"] = wrong_of(browser, LIMIT_BELOW_LONG_NAME)
 
     assert {path: found for path, found in wrong.items() if found} == {}
 
@@ -161,3 +180,24 @@ def test_navigation_unfolds_without_scripts(browser: Any, ann: Person, customer:
     ann.find("header summary").click()
     ann.press("Sites", "header//a")
     ann.sees("Add a site")
+
+
+def test_key_form_shows_and_sends_only_the_fields_of_the_chosen_type(
+    browser: Any, ann: Person, customer: Customer
+) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    fields = {"scopes": "private", "site_only": "private", "allowed_origins": "public"}
+    ann.go(f"/api/sites/{customer.site_id}/keys")
+    for kind in ("search", "private", "public", "private"):
+        Select(ann.find("#type")).select_by_value(kind)
+        for field, only in fields.items():
+            boxes = browser.find_elements("css selector", f"[name^={field}]:not([type=hidden])")
+            assert boxes
+            assert {box.is_displayed() for box in boxes} == {only == kind}, (kind, field)
+    ann.find("#site_only").click()
+    Select(ann.find("#type")).select_by_value("search")
+    ann.fill(name="Changed my mind")
+    ann.press("Create key")
+
+    ann.sees("Copy the key “Changed my mind” now")

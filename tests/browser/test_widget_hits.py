@@ -167,6 +167,8 @@ class TestRenderHit:
     @pytest.mark.parametrize("made", [
         "html`<p onclick=\"x\">a</p>`", "html`<p style=\"${hit.evil}\">a</p>`", "html`<a href=\"/\">a</a>`",
         "html`<p>a</b>`", "html`<${hit.title}>`", "html`<!-- ${hit.title} -->`", "html`a < b`", "missing.name",
+        "({ title: hit.title })", "[{ title: hit.title }]", "Promise.resolve(hit.title)", "() => hit.title",
+        "html`<b>${{ title: hit.title }}</b>`",
     ])  # fmt: skip
     def test_failing_or_unsafe_render_hit_is_logged_and_the_default_is_used(
         self, stub: Stub, visitor: Searcher, made: str

@@ -140,6 +140,21 @@ def test_responses_of_the_tour_fit_a_screen(demo: Demo) -> None:
 
 
 @pytest.mark.slow
+def test_demo_site_is_open_to_agents_at_the_printed_url(read_demo: Demo) -> None:
+    (path,) = re.findall(rf"For agents   {BASE_URL}(/mcp/svc_pub_\w+)", read_demo.text)
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search", "arguments": {"query": "quota"}},
+    }
+
+    result = read_demo.app.test_client().post(path, json=call).get_json()["result"]
+
+    assert result["structuredContent"]["total"] > 0
+
+
+@pytest.mark.slow
 def test_creating_the_demo_twice_changes_nothing(read_demo: Demo) -> None:
     part = read_demo.part
     before = documents(part)

@@ -134,6 +134,15 @@ def test_invalid_settings_are_all_reported_and_other_checks_still_run(installati
     assert result.exit_code == 1
 
 
+def test_variable_that_resembles_a_setting_is_a_warning(installation: Tenant) -> None:
+    status, wrong = examine(installation, CRAWL_PRIVATE_ADDRESS="true")
+
+    assert status == 0
+    assert wrong["settings"]["message"] == (
+        "CRAWL_PRIVATE_ADDRESS is not a setting of this service; did you mean CRAWL_PRIVATE_ADDRESSES?"
+    )
+
+
 def test_unusable_data_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -225,6 +225,47 @@ def test_wrong_content_type_or_size_is_rejected_in_the_api_error_format(tenant: 
     )
 
 
+@pytest.mark.parametrize(
+    ("token", "status", "code", "identifier"),
+    [
+        (None, 403, "insufficient_permission", 1),  # The site is closed to agents.
+        ("svc_pub_unknown", 401, "invalid_api_key", None),
+        ("search", 403, "insufficient_permission", 1),
+    ],
+)
+def test_protocol_clients_get_early_errors_as_json_rpc(
+    tenant: Tenant, token: str | None, status: int, code: str, identifier: int | None
+) -> None:
+    accept = "application/json, text/event-stream"
+
+    response = post(tenant, message("ping"), tenant.tokens.get(token or "", token), Accept=accept)
+
+    body = response.get_json()
+    error = body["error"]
+    assert (response.status_code, body["jsonrpc"], body.get("id"), error["code"]) == (status, "2.0", identifier, -32600)
+    assert (error["data"]["error"], error["data"]["message"]) == (code, error["message"])
+    assert ("WWW-Authenticate" in response.headers) == (status == 401)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "code"),
+    [
+        (b"{}", "text/plain", 415, "unsupported_media_type"),
+        (b" " * 2_000_000, "application/json", 413, "payload_too_large"),
+    ],
+)
+def test_protocol_clients_get_errors_of_unreadable_bodies_as_json_rpc(
+    tenant: Tenant, body: bytes, content_type: str, status: int, code: str
+) -> None:
+    open_site(tenant)
+
+    headers = {"Accept": "application/json, text/event-stream"}
+    response = tenant.search.post("/mcp", data=body, content_type=content_type, headers=headers)
+
+    answer = response.get_json()
+    assert (response.status_code, answer["error"]["data"]["error"], "id" in answer) == (status, code, False)
+
+
 def test_unknown_mcp_methods_tools_and_parameters_are_rejected(tenant: Tenant) -> None:
     open_site(tenant)
 

@@ -234,7 +234,8 @@ def test_invalid_keys_return_403_in_algolias_format(tenant: Tenant, ask: Ask) ->
     absent = ApiClient(tenant.app).post("/1/indexes/a/query", json={})
 
     assert [answer.status_code for answer in (unknown, absent, ask({}, kind="private"))] == [403, 403, 403]
-    assert unknown.get_json() == {"message": "The API key is invalid.", "status": 403}
+    message = "The API key is invalid: keys of this service begin with svc_pub_, svc_srch_, or svc_prv_."
+    assert unknown.get_json() == {"message": message, "status": 403}
     assert "X-Algolia-API-Key" in absent.get_json()["message"]
 
 

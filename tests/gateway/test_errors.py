@@ -275,3 +275,12 @@ def test_any_origin_may_call_the_gateway_and_read_responses(gateway: Gateway) ->
         assert response.headers["Access-Control-Allow-Origin"] == "*"
         for name in ("X-RateLimit-Remaining", "Retry-After", "X-Request-Id"):
             assert name in response.headers["Access-Control-Expose-Headers"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("filters", "; did you mean filter?"), ("hits_per_page", "; did you mean hitsPerPage?"), ("xyz", ".")],
+)
+def test_unknown_fields_get_the_probable_name_in_get_and_post(gateway: Gateway, name: str, hint: str) -> None:
+    for response in (gateway.send({"q": "x", name: "1"}), gateway.get(q="x", **{name: "1"})):
+        assert assert_engine_error(response, 400, "bad_request")["message"] == f"Unknown field `{name}`{hint}"

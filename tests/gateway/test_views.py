@@ -522,8 +522,11 @@ def test_invalid_suggestion_parameters_are_rejected(gateway: Gateway, wanted: di
     assert_engine_error(gateway.client.get("/engine/suggest", query_string=wanted), 400, code)
 
 
-def test_suggestions_require_an_engine_key_of_an_active_site(tenant: Tenant, gateway: Gateway) -> None:
+def test_suggestions_require_a_public_or_engine_key_of_an_active_site(tenant: Tenant, gateway: Gateway) -> None:
     assert_engine_error(gateway.nobody.get("/engine/suggest"), 401, "missing_authorization_header")
-    assert_engine_error(tenant.public.get("/engine/suggest"), 403, "invalid_api_key")
+    assert_engine_error(tenant.search.get("/engine/suggest"), 403, "invalid_api_key")
+    for client in (tenant.public, gateway.client):
+        assert client.get("/engine/suggest").status_code == 200
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
-    assert_engine_error(gateway.client.get("/engine/suggest"), 403, "invalid_api_key")
+    for client in (tenant.public, gateway.client):
+        assert_engine_error(client.get("/engine/suggest"), 403, "invalid_api_key")

@@ -43,4 +43,5 @@ def test_algolia_javascript_client_receives_error_messages_and_statuses(packages
     (unknown,) = call(packages, customer, ("search", {"requests": [{"indexName": "any"}]}), key="abc")
 
     assert refused["error"] == {"message": "filters cannot be read at 'author'", "status": 400}
-    assert unknown["error"] == {"message": "The API key is invalid.", "status": 403}
+    message = "The API key is invalid: keys of this service begin with svc_pub_, svc_srch_, or svc_prv_."
+    assert unknown["error"] == {"message": message, "status": 403}

@@ -1,4 +1,4 @@
-"""Unmodified InstantSearch widgets with Meilisearch's adapter, configured from client-info."""
+"""Unmodified InstantSearch widgets with Meilisearch's adapter, configured from client-info or with a public key."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tests.service.clients import eventually
 Picture = dict[str, Any]
 
 
-def use(packages: Packages, customer: Customer, *steps: dict[str, Any], finite: bool = True) -> list[Picture]:
-    """Return what the widgets show initially and after each step."""
+def use(
+    packages: Packages, customer: Customer, *steps: dict[str, Any], finite: bool = True, key: str | None = None
+) -> list[Picture]:
+    """Return what the widgets show initially and after each step. By default, they use an engine key."""
     info = customer.info
     wish = {
         "host": info["engine_host"],
-        "key": info["engine_public_key"],
+        "key": key or info["engine_public_key"],
         "index": info["index"],
         "options": {"finitePagination": finite},
         "configure": {"hitsPerPage": 5, "attributesToSnippet": ["content:3"]},
@@ -40,6 +42,15 @@ def test_typing_updates_hits_and_total(packages: Packages, customer: Customer) -
     assert ids(start) == ["p24", "p23", "p22", "p21", "p20"]
     assert typed["total"] == 12
     assert all(int(name[1:]) % 2 for name in ids(typed))
+
+
+def test_widgets_of_a_static_page_work_with_a_public_key(packages: Packages, customer: Customer) -> None:
+    typing = {"widget": "query", "value": "upgr"}, {"widget": "facet", "attribute": "author", "value": "Ann"}
+
+    *_, refined = use(packages, customer, *typing, key=customer.tokens["public"])
+
+    assert refined["facets"]["author"] == {"Ann": 5, "Bob Annan": 4, "Čeněk": 4}
+    assert refined["total"] == 5
 
 
 def test_matches_are_highlighted_and_documents_cannot_inject_markup(packages: Packages, customer: Customer) -> None:

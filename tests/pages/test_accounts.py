@@ -98,6 +98,11 @@ def test_registration_logs_the_user_in(app: Flask) -> None:
         ("name", "  ", "Name must not be empty."),
         ("email", "nobody", "E-mail must be an e-mail address."),
         ("password", "short", "Password must have at least 10 characters."),
+        (
+            "password",
+            "1234567890",
+            "Password is too easy to guess. This is a top-100 common password. Add another word or two.",
+        ),
         ("email", "", "E-mail must not be empty."),
     ],
 )

@@ -241,6 +241,19 @@ def test_every_control_has_an_accessible_name(every_page: list[tuple[str, Person
                 assert "value" not in found.attributes, path
 
 
+def words_of(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def test_accessible_names_contain_the_visible_text(every_page: list[tuple[str, Person]]) -> None:
+    """People who speak to their computer say what they see (WCAG 2.5.3)."""
+    for path, person in every_page:
+        for control in [*person.page.all("a"), *person.page.all("button"), *person.page.all("summary")]:
+            name = control.attributes.get("aria-label")
+            if name is not None:
+                assert words_of(control.text) in words_of(name), f"{path}: {control.text!r} is not in {name!r}"
+
+
 def test_every_internal_link_works(every_page: list[tuple[str, Person]], ann: Tenant) -> None:
     links = {
         found.attributes["href"].partition("#")[0]

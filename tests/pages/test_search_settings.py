@@ -250,6 +250,8 @@ def test_preview_shows_results_without_saving(person: Person, tenant: Tenant) ->
     assert write(person, "Preview", pinned__0__query="bread", pinned__0__add="page-3", query="bread") == 200
 
     assert shown_lists(person) == [["Bread rolls was 2", "Bread was 1"], ["Bread", "Bread rolls"]]
+    selected = [link.text for link in person.page.all("a") if "aria-current" in link.attributes]
+    assert selected == ["Sites", "Search settings", "Search settings"], "in the header, the tab, and the page below it"
     assert settings_of(tenant)["pinned"] == []
     assert person.page.one("input", id="query").attributes["value"] == "bread"
     assert write(person, "Save") == 303

@@ -57,6 +57,14 @@ def test_metrics_are_summed_over_all_workers_even_after_one_dies(tmp_path: Path)
         assert 'http_request_duration_seconds_count{endpoint="search.search"} 330.0\n' in everything
 
 
+def test_log_names_variables_that_resemble_a_setting_once_at_the_start(tmp_path: Path) -> None:
+    with one_machine(tmp_path, crawl_private_address="true") as (server,):
+        lines = [json.loads(line) for line in server.log.splitlines()]
+
+    message = "CRAWL_PRIVATE_ADDRESS is not a setting of this service; did you mean CRAWL_PRIVATE_ADDRESSES?"
+    assert [line["level"] for line in lines if line["message"] == message] == ["WARNING"]
+
+
 def test_every_log_line_is_json_with_a_request_id_and_without_secrets(
     tmp_path: Path, postgres: PostgresServer, redis: RedisServer
 ) -> None:

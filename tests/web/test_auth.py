@@ -397,6 +397,25 @@ class TestTokens:
 
         assert_error(ApiClient(ann.app).get("/v1/client-info", headers=headers), 401, code)
 
+    @pytest.mark.parametrize(
+        ("token", "reason"),
+        [
+            ("sk_live_0123456789", "keys of this service begin with svc_pub_, svc_srch_, or svc_prv_"),
+            ("svc_inv_0123456789", "keys of this service begin with svc_pub_, svc_srch_, or svc_prv_"),
+            ("{private}x", "it is incomplete or mistyped"),
+            ("svc_srch_{rest}", "it is incomplete or mistyped"),
+            ("svc_prv_", "it is incomplete or mistyped"),
+            ("{unknown}", "it was deleted or rotated, or belongs to another installation"),
+        ],
+    )
+    def test_message_for_an_invalid_key_names_the_probable_reason(self, ann: Tenant, token: str, reason: str) -> None:
+        private = ann.tokens["private"]
+        sent = token.format(private=private, rest=private[8:], unknown=make_token("private"))
+
+        body = assert_error(ApiClient(ann.app, sent).get("/v1/client-info"), 401, "invalid_api_key")
+
+        assert body["message"] == f"The API key is invalid: {reason}."
+
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
     def test_bearer_scheme_is_case_insensitive(self, ann: Tenant, scheme: str) -> None:
         headers = {"Authorization": f"{scheme} {ann.tokens['search']}"}

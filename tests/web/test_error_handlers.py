@@ -298,6 +298,32 @@ class TestRoutes:
 
         assert_error(client.get(path), 404, "not_found")
 
+    @pytest.mark.parametrize(
+        ("path", "nearest"),
+        [
+            ("/v1/serach", "/v1/search"),
+            ("/v1/search/", "/v1/search"),
+            ("/api/v1/search", "/v1/search"),
+            ("/api/v1/suggest", "/v1/suggest"),
+            ("/v1/index/bulk", "/api/v1/index/bulk"),
+            ("/api/v1/document", "/api/v1/documents"),
+            ("/api/v1/client_info", "/v1/client-info"),
+            ("/v1/sites", "/sites"),
+            ("/api/v1/sites/5/keys", "/api/sites/{site_id}/keys"),
+            ("/api/sites/5/key", "/api/sites/{site_id}/keys"),
+            ("/api/sites/5/source/src_0/runs", "/api/sites/{site_id}/sources/{source_id}/runs"),
+            ("/api/v1/billing/invoices", None),
+            ("/v1/" + "search/" * 1000, None),
+            ("/wp-login.php", None),
+            ("/serach", None),
+        ],
+    )
+    def test_unknown_api_path_names_the_nearest_route(self, ann: Tenant, path: str, nearest: str | None) -> None:
+        for client in (ann.private, ApiClient(ann.app)):
+            body = assert_error(client.get(path), 404, "not_found")
+            hint = "." if nearest is None else f"; did you mean {nearest}?"
+            assert body["message"] == f"This URL does not exist{hint}"
+
     @pytest.mark.parametrize("site_id", ["0", "-1", "9223372036854775807", "9223372036854775808", "9" * 30, "9" * 5000])
     def test_unknown_site_id_returns_404(self, ann: Tenant, site_id: str) -> None:
         response = ann.private.get(f"/sites/{site_id}")

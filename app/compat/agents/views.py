@@ -14,7 +14,7 @@ from werkzeug.http import quote_etag
 from app.compat.agents import protocol
 from app.compat.agents.files import AgentUrls, describe_search, find_page, list_pages, write_pages
 from app.compat.agents.protocol import CALL, ProtocolError, failed_call, run_method, server_info
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, ErrorCode, error_body
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
@@ -97,15 +97,32 @@ def call() -> Response:
 
 
 def respond(error: ApiError) -> Response | None:
-    """Render an error that occurs after a message was read, as the result of a tool call or as a protocol error."""
+    """Render an error that occurs after a message was read, as the result of a tool call or as a protocol error.
+
+    Clients of the protocol also get earlier errors, such as a 401, as protocol errors.
+    """
     if "answered_message" not in g:
-        return None
+        return _refuse(error) if _is_from_protocol_client() else None
     message, site = g.answered_message
     if message.method == CALL:
         note_failed_search()
         return json_answer(protocol.encode_result(message, failed_call(error), server_info(site)))
     problem = ProtocolError(protocol.INTERNAL_ERROR, error.message, error.status)
     return json_answer(protocol.encode_error(message.id, problem), error.status)
+
+
+def _is_from_protocol_client() -> bool:
+    """Whether the request accepts event streams, as the protocol requires of its clients."""
+    is_message = request.method == "POST" and (request.path + "/").startswith("/mcp/")
+    return is_message and "text/event-stream" in request.accept_mimetypes.values()
+
+
+def _refuse(error: ApiError) -> Response:
+    # Only a body that was already read has an ID: an error may mean that reading it would take too long.
+    body, _ = g.get("json_body", (None, None))
+    code = protocol.INTERNAL_ERROR if error.status >= 500 else protocol.INVALID_REQUEST
+    problem = ProtocolError(code, error.message, error.status, error_body(error))
+    return json_answer(protocol.encode_error(protocol.read_id(body), problem), error.status)
 
 
 def _read_body() -> Any:

@@ -32,7 +32,7 @@ class Caller:
     """The caller of a request.
 
     Attributes:
-        kind: The key's type, ``session``, or ``engine`` for an engine key at the gateway.
+        kind: The key's type, ``session``, or ``engine`` for an engine key, or a public key at the gateway.
         account: The account that the caller acts for.
         key: The API key, or the key that an engine key was issued for; ``None`` for sessions and public engine keys.
         site: The only site that an engine key can search.

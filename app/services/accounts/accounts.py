@@ -2,7 +2,7 @@
 
 The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. People prove their
 identity with a link sent by mail (``emails.py``), a code (``one_time_codes.py``), or a login with an identity provider
-(``oidc.py``, ``id_tokens.py``).
+(``oidc.py``, ``id_tokens.py``). New passwords are checked in ``passwords.py``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from app.services.accounts.members import (
     refuse_taken_email,
     set_email,
 )
+from app.services.accounts.passwords import refuse_weak_password
 from app.services.sites import end_engine_credentials, get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 
@@ -64,6 +65,20 @@ class PasswordProof:
 def hash_password(password: str) -> str:
     """Hash a password with argon2id. Deliberately slow, so call it outside a transaction."""
     return _hasher.hash(password)
+
+
+def hash_new_password(password: str, *personal: str, field: str = "password") -> str:
+    """Hash a password that a person chose, unless it is easy to guess. Call it outside a transaction.
+
+    Args:
+        personal: The member's name and e-mail address.
+        field: Name of the password's field in the request.
+
+    Raises:
+        ApiError: 400 for a weak password.
+    """
+    refuse_weak_password(field, password, *personal)
+    return hash_password(password)
 
 
 def check_password(member: Member | None, password: str) -> bool:

@@ -342,12 +342,16 @@ def test_invalid_email_address_shows_the_problem_next_to_the_field(app: Flask, e
     assert person.problem_of("email")
 
 
-def test_too_short_new_password_can_be_corrected(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_too_short_or_weak_new_password_can_be_corrected(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     ask(app, tenant.email)
     person = Person(app)
     person.go(link_of(part, server))
     assert person.send("Set password", new_password="short").status_code == 400
     assert person.problem_of("new_password") == "New password must have at least 10 characters."
+    assert person.send("Set password", new_password=tenant.email).status_code == 400
+    assert person.problem_of("new_password").startswith("New password is too easy to guess. It resembles the name")
 
     person.press("Set password", new_password=NEW_PASSWORD)
     assert can_log_in(app, tenant.email, NEW_PASSWORD)

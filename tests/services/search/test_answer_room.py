@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,16 +108,52 @@ class TestWarnings:
         results = assert_ok(owner.search.get("/v1/search?q=page&filter=a&limit=5&Sort=b&filter=c"))["results"]
 
         assert results["warnings"] == [
-            {"code": "unknown_parameter", "field": "filter"}, {"code": "unknown_parameter", "field": "Sort"},
-        ]  # fmt: skip
+            {"code": "unknown_parameter", "field": "filter", "did_you_mean": "filters"},
+            {"code": "unknown_parameter", "field": "Sort", "did_you_mean": "sort"},
+        ]
         assert [hit["id"] for hit in results["hits"]] == ["page-1"]
 
     def test_known_parameters_cause_no_warnings(self, owner: Tenant) -> None:
         known = "q=x&site_id=&limit=5&offset=0&page=1&filters=&sort=&facets=&fields=&highlight=1&session_id=s"
         assert "warnings" not in assert_ok(owner.search.get(f"/v1/search?{known.replace('site_id=&', '')}"))["results"]
 
-    def test_unknown_parameters_of_post_and_other_endpoints_cause_no_warnings(self, owner: Tenant) -> None:
-        assert "warnings" not in assert_ok(owner.search.post("/v1/search?filter=x", json={"q": "x"}))["results"]
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("filter_by", "filters"),
+            ("hitsPerPage", "limit"),
+            ("query", "q"),
+            ("siteId", "site_id"),
+            ("facet", "facets"),
+            ("utm_source", None),
+            ("n" * 500, None),
+        ],
+    )
+    def test_unknown_names_get_the_probable_one_in_the_query_string_and_in_the_body(
+        self, owner: Tenant, name: str, meant: str | None
+    ) -> None:
+        found = assert_ok(owner.search.get(f"/v1/search?{name}=1&q=page"))["results"]
+        refused = assert_error(owner.search.post("/v1/search", json={"q": "page", name: 1}), 400, "validation_failed")
+
+        assert [warning.get("did_you_mean") for warning in found["warnings"]] == [meant]
+        (detail,) = refused["details"]
+        hint = f"; did you mean {meant}?" if meant else ""
+        assert detail["message"] == f"{name[:80]} is not a known field{hint}"
+
+    def test_parameters_in_the_query_string_of_a_post_are_listed_as_well(self, owner: Tenant) -> None:
+        results = assert_ok(owner.search.post("/v1/search?filter=x&limit=1", json={"q": "x"}))["results"]
+
+        assert [warning["field"] for warning in results["warnings"]] == ["filter", "limit"]
+
+    def test_a_body_of_unknown_fields_is_rejected_quickly(self, owner: Tenant) -> None:
+        body = {f"{number:03}" + "filters" * 30: 1 for number in range(3000)}
+        start = time.thread_time()
+
+        assert_error(owner.search.post("/v1/search", json=body), 400, "validation_failed")
+
+        assert time.thread_time() - start < 1
+
+    def test_unknown_parameters_of_other_endpoints_cause_no_warnings(self, owner: Tenant) -> None:
         answer = owner.private.post("/api/v1/index/bulk?filter=x", json={"documents": [page(1)]}).get_json()
         assert "warnings" not in answer
 
