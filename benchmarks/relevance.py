@@ -156,7 +156,7 @@ class EngineAlone:
         self.clear()
         self.backend.create_index("set")
         batch = [
-            Document(fields["id"], {k: v for k, v in fields.items() if v is not None}, at)
+            Document.of(fields["id"], {k: v for k, v in fields.items() if v is not None}, at)
             for at, fields in enumerate(documents, 1)
         ]
         self.backend.upsert("set", batch, {})
@@ -203,13 +203,11 @@ class EngineWithMeaning(EngineAlone):
         pass
 
     def index(self, documents: Iterable[dict[str, Any]]) -> None:
+        from app.services.embedding.chunks import chunks_of
         from app.services.embedding.stored_vectors import quantize
-        from app.services.embedding.vectorizer import chunks_of
 
         kept = list(documents)
-        self._vectors = {
-            fields["id"]: quantize(self.embed_documents(chunks_of(fields), 0).mean(axis=0)) for fields in kept
-        }
+        self._vectors = {fields["id"]: quantize(self.embed_documents(chunks_of(fields), 0)) for fields in kept}
         super().index(kept)
 
     def search(self, text: str) -> list[str]:

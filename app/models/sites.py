@@ -215,7 +215,7 @@ class StoredDocument(Base):
 
 
 class DocumentVector(Base):
-    """A document's embedding, for semantic search: see ``app.services.embedding``."""
+    """The embeddings of a document's chunks, for semantic search: see ``app.services.embedding``."""
 
     __tablename__ = "document_vectors"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -225,11 +225,11 @@ class DocumentVector(Base):
     id: Mapped[str] = mapped_column(String(512), primary_key=True)
     """ID of the document."""
     revision: Mapped[int] = mapped_column(BigId)
-    """Revision of the document from which the vector was computed."""
+    """Revision of the document from which the vectors were computed."""
     model: Mapped[str] = mapped_column(String(255))
-    """Identity of the model that computed the vector."""
+    """Identity of the model that computed the vectors."""
     vector: Mapped[bytes] = mapped_column(LargeBinary)
-    """One signed byte per dimension; empty if the embedder rejected the document."""
+    """The vectors of its chunks, one signed byte per dimension; empty if the embedder rejected the document."""
 
 
 class Sync(Base):

@@ -46,6 +46,16 @@ def test_question_ranks_the_page_with_the_same_meaning_first(shop: Tenant) -> No
     assert ids(shop)[0] == "page-1"
 
 
+def test_page_that_matches_the_question_only_in_a_late_section_moves_up(shop: Tenant) -> None:
+    filler = "Our ticket office is open. " * 300
+    shop.index(page(4, title="Ticket office", content=f"{filler}Reimbursement of your money."))
+    shop.app.extensions["runtime"].vectorizer.run()
+    switch(shop)
+    assert ids(shop).index("page-4") > 1
+    switch(shop, semantic=True)
+    assert set(ids(shop)[:2]) == {"page-2", "page-4"}
+
+
 def test_other_searches_are_ranked_by_words_only(shop: Tenant) -> None:
     switch(shop)
     plain = {query: ids(shop, query, **options) for query, options in OTHERS}
@@ -96,8 +106,8 @@ def test_explanations_contain_cosine_and_rank_by_words(shop: Tenant) -> None:
     assert meanings[0]["place_by_words"] > 1
     assert meanings[0]["cosine"] > 0.9
     for each in meanings:
-        by_place = 0.4 / (1 + math.log2(each["place_by_words"]))
-        assert each["score"] == pytest.approx(by_place + 0.6 * each["cosine"])
+        by_place = 0.2 / (1 + math.log2(each["place_by_words"]))
+        assert each["score"] == pytest.approx(by_place + 0.8 * each["cosine"])
     assert [each["score"] for each in meanings] == sorted((each["score"] for each in meanings), reverse=True)
 
 

@@ -32,6 +32,7 @@ class Embedder(Protocol):
         model: Identity that is stored with vectors, since vectors of different models cannot be compared.
         languages: Supported languages as ISO 639-1 codes; ``None`` for all.
         dimension: Dimension of the latest vector; ``None`` before the first vector. A server may change it.
+        chunk_characters: Number of characters that fit the tokens that the model considers.
     """
 
     @property
@@ -42,6 +43,9 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int | None: ...
+
+    @property
+    def chunk_characters(self) -> int: ...
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """Compute the read-only vector of a query, of length 1.
@@ -115,6 +119,11 @@ class GuardedEmbedder:
     def dimension(self) -> int | None:
         """As of the wrapped embedder."""
         return self._embedder.dimension
+
+    @property
+    def chunk_characters(self) -> int:
+        """As of the wrapped embedder."""
+        return self._embedder.chunk_characters
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """Return the vector of a query. During the pause after a failure, only cached vectors are returned."""

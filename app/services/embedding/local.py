@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from app.services.embedding import local_server
+from app.services.embedding.chunks import CHUNK_CHARACTERS
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.local_server import GREETING, MODEL, MODELS
 from app.storage.machine_process import MachineProcess
@@ -52,12 +53,14 @@ class LocalModel(NamedTuple):
         identity: Identity that is stored with vectors.
         languages: Languages that the model knows, as ISO 639-1 codes.
         dimension: Dimension of its vectors.
+        chunk_characters: Number of characters that fit the tokens that it considers.
     """
 
     name: str
     identity: str
     languages: frozenset[str]
     dimension: int
+    chunk_characters: int = CHUNK_CHARACTERS
 
     @property
     def file_name(self) -> str:
@@ -77,9 +80,9 @@ _PARAPHRASE_LANGUAGES = (
 """The languages with which the authors trained the multilingual paraphrase models."""
 
 FASTEMBED_MODELS = {
-    name: LocalModel(name, f"fastembed-{name}", frozenset(languages.split()), dimension)
-    for name, languages, dimension in (
-        (DEFAULT_MODEL, _PARAPHRASE_LANGUAGES, 384),
+    name: LocalModel(name, f"fastembed-{name}", frozenset(languages.split()), dimension, *chunk_characters)
+    for name, languages, dimension, *chunk_characters in (
+        (DEFAULT_MODEL, _PARAPHRASE_LANGUAGES, 384, 450),  # It considers 128 tokens.
         ("sentence-transformers/paraphrase-multilingual-mpnet-base-v2", _PARAPHRASE_LANGUAGES, 768),
         ("sentence-transformers/all-MiniLM-L6-v2", "en", 384),
         ("BAAI/bge-small-en-v1.5", "en", 384),
@@ -107,6 +110,7 @@ class LocalEmbedder:
         self.model = model.identity
         self.languages = model.languages
         self.dimension = model.dimension
+        self.chunk_characters = model.chunk_characters
         self._socket = folder / f"{model.file_name}.sock"
         self._process = MachineProcess(
             folder,

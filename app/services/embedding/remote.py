@@ -15,6 +15,7 @@ import requests
 from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError
 
+from app.services.embedding.chunks import CHUNK_CHARACTERS
 from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class RemoteEmbedder:
     """
 
     languages = None
+    chunk_characters = CHUNK_CHARACTERS
 
     def __init__(self, url: str, model: str, key: str):
         self.model = f"{model[:200]}-{hashlib.sha256(f'{url} {model}'.encode()).hexdigest()[:12]}"

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 import orjson
 from sqlalchemy import func, or_, select, update
 
 from app.clock import Backoff, now
 from app.models import DocumentVector, Site
+from app.services.embedding.chunks import MAX_CHUNKS, chunks_of
 from app.services.embedding.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
 from app.services.embedding.stored_vectors import (
+    MAX_BYTES,
     model_of,
+    models_of,
     pending_rows,
+    prefix_of,
     quantize,
     read_bodies,
     remove_orphans,
@@ -26,37 +29,11 @@ from app.services.embedding.stored_vectors import (
 from app.storage.database import ROW_LOCK, Database
 from app.storage.machine_process import Locks
 
-CHUNK_CHARACTERS = 900
-"""Maximum length of a chunk in characters, about the limit of small models."""
-
-TITLE_CHARACTERS = 300
-"""Maximum length of the title before each chunk, in characters."""
-
-MAX_CHUNKS = 3
-"""Maximum number of chunks of a document, from its beginning."""
-
-
-def chunks_of(document: Mapping[str, Any]) -> list[str]:
-    """Return the first chunks of a document's content or excerpt, each after the title; without either, only the title.
-
-    A chunk ends between words, unless that would halve its length.
-    """
-    title = str(document.get("title", ""))[:TITLE_CHARACTERS]
-    text = str(document.get("content") or document.get("excerpt") or "").strip()
-    chunks: list[str] = []
-    while text and len(chunks) < MAX_CHUNKS:
-        end = len(text)
-        if end > CHUNK_CHARACTERS:
-            end = max(text.rfind(space, 0, CHUNK_CHARACTERS) for space in " \n")
-            if end < CHUNK_CHARACTERS // 2:
-                end = CHUNK_CHARACTERS
-        chunks.append(f"{title}\n{text[:end].rstrip()}")
-        text = text[end:].lstrip()
-    return chunks or [title]
-
-
 BATCH_DOCUMENTS = 16
-"""Number of documents whose vectors are computed and stored together, and repeated if the process is killed."""
+"""Maximum number of documents whose vectors are computed and stored together, and repeated if the process is killed."""
+
+BATCH_CHUNKS = 64
+"""Number of chunks with which a batch is complete. Embedding them takes a small model seconds."""
 
 REMOVAL_STEP = 500
 
@@ -115,8 +92,8 @@ class Vectorizer:
             is_current = _is_of(self._embedder.model, site.vectors_model, dimension)
             if is_current and site.vectors_revision == site.revision:
                 return 0
-            model = site.vectors_model if is_current or dimension is None else model_of(self._embedder.model, dimension)
-            vectors = select(func.count()).where(DocumentVector.site_id == site_id, DocumentVector.model == model)
+            models = (site.vectors_model,) if dimension is None else models_of(self._embedder.model, dimension)
+            vectors = select(func.count()).where(DocumentVector.site_id == site_id, DocumentVector.model.in_(models))
             return max(0, site.document_count - (session.scalar(vectors) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
@@ -165,7 +142,7 @@ class Vectorizer:
         uses_vectors = or_(is_semantic.is_(True), is_previewed) & Site.active
         model, dimension = self._embedder.model, self._embedder.dimension
         if dimension is None:
-            is_other = ~Site.vectors_model.startswith(f"{model}:", autoescape=True)
+            is_other = ~Site.vectors_model.startswith(prefix_of(model), autoescape=True)
         else:
             is_other = Site.vectors_model != model_of(model, dimension)
         missing = is_other | (Site.vectors_revision < Site.revision)
@@ -199,7 +176,7 @@ class Vectorizer:
         if not pending:
             self._finish(site_id, model, site.revision)
             return 0
-        vectors = self._compute(site_id, pending)
+        vectors = self._compute(site_id, pending, min(MAX_CHUNKS, max(1, MAX_BYTES // dimension)))
         if self._embedder.dimension != dimension:
             return 0  # The server has changed its model meanwhile, so all vectors of the site are due again.
         with self._database.write() as session:
@@ -207,17 +184,26 @@ class Vectorizer:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is not None:
                 site.vectors_model, site.vectors_revision = model, max(after, pending[0][0] - 1)
-        return len(pending)
+        return len(vectors)
 
-    def _compute(self, site_id: int, pending: Pending) -> dict[tuple[int, str], bytes]:
-        """Compute the vectors of documents. A document that the embedder rejects gets an empty vector.
+    def _compute(self, site_id: int, pending: Pending, max_chunks: int) -> dict[tuple[int, str], bytes]:
+        """Compute the vectors of the first documents, up to :data:`BATCH_CHUNKS`.
+
+        A document that the embedder rejects gets no vectors, but an empty value.
 
         Raises:
             EmbedderUnavailable: The embedder is unavailable.
         """
         with self._database.read() as session:
             bodies = read_bodies(session, site_id, [id for _, id in pending])
-        chunks = {place: chunks_of(orjson.loads(body)) for place, body in bodies.items()}
+        chunks: dict[tuple[int, str], list[str]] = {}
+        count = 0
+        for place, body in sorted(bodies.items()):
+            texts = chunks_of(orjson.loads(body), self._embedder.chunk_characters, max_chunks)
+            count += len(texts)
+            if chunks and count > BATCH_CHUNKS:
+                break
+            chunks[place] = texts
         try:
             return self._embed(chunks)
         except EmbedderRefused:
@@ -241,7 +227,7 @@ class Vectorizer:
         quantized: dict[tuple[int, str], bytes] = {}
         start = 0
         for place, texts in chunks.items():
-            quantized[place] = quantize(vectors[start : start + len(texts)].mean(axis=0))
+            quantized[place] = quantize(vectors[start : start + len(texts)])
             start += len(texts)
         return quantized
 
@@ -277,7 +263,7 @@ class Vectorizer:
 
 def _is_of(model: str, stored: str, dimension: int | None) -> bool:
     """Whether stored vectors belong to a model. The dimension is ignored until the first response has revealed it."""
-    return stored.startswith(f"{model}:") if dimension is None else stored == model_of(model, dimension)
+    return stored.startswith(prefix_of(model)) if dimension is None else stored == model_of(model, dimension)
 
 
 def _uses_vectors(site: Site) -> bool:

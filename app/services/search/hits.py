@@ -1,6 +1,7 @@
 """Processing the hits of an engine: finding the answer to a sentence, and reordering by clicks and by meaning.
 
-For sentences, the first hits are ordered by their position and by the cosine between the query and each document. The
+For sentences, the first hits are ordered by their position and by the cosine between the query and the best chunk of
+each document. The
 position is used instead of the score because scores of different engines are not comparable, and because mixing scores
 gained nothing on judged query sets (``docs/benchmarks.md``).
 """
@@ -18,7 +19,7 @@ from typing import Any
 from prometheus_client import Counter
 
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
-from app.services.embedding.stored_vectors import cosines
+from app.services.embedding.stored_vectors import best_cosines
 from backends.base import Hit, SearchBackend, SearchResult, TakeHit
 from backends.embedded.analysis.languages import recognise, stop_words
 from backends.embedded.analysis.normalization import terms_of
@@ -161,7 +162,7 @@ class LearnedOrder:
 MIXED_HITS = 100
 """Number of an engine's first hits that are also ordered by meaning. Later hits keep their places."""
 
-MEANING_WEIGHT = 0.6
+MEANING_WEIGHT = 0.8
 """Weight of the cosine; the rest is the weight of the place."""
 
 QUERY_SECONDS = 0.1
@@ -238,10 +239,10 @@ class MixedOrder:
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
         places = {id: place for place, id in enumerate(ordered, 1)}
         stored = self._read_vectors(site_id, ordered, len(vector))
-        vectors = {id: each for id, each in (stored or {}).items() if len(each) == len(vector)}
+        vectors = {id: each for id, each in (stored or {}).items() if each and len(each) % len(vector) == 0}
         if not vectors:
             return by_words("database_unavailable" if stored is None else "no_vectors")
-        cosine_by_id = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
+        cosine_by_id = dict(zip(vectors, best_cosines(vector, list(vectors.values())), strict=True))
         scores = mixed(ordered, cosine_by_id)
         first_hits = [*(id for id in ids if id in pinned), *scores]
         page_ids = [*first_hits, *(id for id in ids[MIXED_HITS:] if id not in pinned)][query.offset : end]

@@ -26,6 +26,7 @@ class StubEmbedder:
     """
 
     languages: frozenset[str] | None = frozenset({"en"})
+    chunk_characters = 900
 
     def __init__(self, model: str = "stub"):
         self.model = model

@@ -13,7 +13,7 @@ from app.models import DocumentVector, Site
 from app.services.embedding import vectorizer as vectorizer_module
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.stored_vectors import store_vectors
-from app.services.embedding.vectorizer import BATCH_DOCUMENTS, Vectorizer
+from app.services.embedding.vectorizer import BATCH_DOCUMENTS, PROBE, Vectorizer
 from app.services.engines import purge_site
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
@@ -55,7 +55,7 @@ def test_each_document_is_embedded_exactly_once(site: Tenant, embedder: StubEmbe
     assert len(stored(site)) == BATCH_DOCUMENTS + 3
     assert len(embedder.asked) == BATCH_DOCUMENTS + 3
     revision, reached, model = progress(site)
-    assert (reached, model) == (revision, "stub:4")
+    assert (reached, model) == (revision, "chunks:stub:4")
 
 
 def test_changed_document_gets_a_new_vector_and_deleted_document_loses_its_vector(
@@ -76,14 +76,64 @@ def test_changed_document_gets_a_new_vector_and_deleted_document_loses_its_vecto
     assert stored(site)["page-2"][0] > before["page-2"][0]
 
 
+def test_each_chunk_of_a_long_document_has_a_vector_up_to_the_maximum_size(
+    site: Tenant, embedder: StubEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectorizer_module, "MAX_BYTES", 12)
+    site.index(page(1, content="word " * 300), page(2, content="word " * 5000))
+
+    run(site)
+
+    assert {id: length // 4 for id, (_, _, length) in stored(site).items()} == {"page-1": 2, "page-2": 3}
+    embedder.spare = 100
+    site.find("how do I get a refund for the page")
+    run(site)
+    assert {length // 104 for _, _, length in stored(site).values()} == {1}
+
+
+def test_batch_of_long_documents_has_a_limited_number_of_chunks(
+    site: Tenant, embedder: StubEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    embed = embedder.embed_documents
+
+    def count(texts: Sequence[str], timeout_seconds: float) -> Any:
+        counts.append(len([text for text in texts if text != PROBE]))
+        return embed(texts, timeout_seconds)
+
+    monkeypatch.setattr(embedder, "embed_documents", count)
+    site.index(*(page(number, content="word " * 400 * number) for number in range(1, 10)))
+
+    assert run(site) == 9
+    assert [count for count in counts if count] == [50, 54]
+    assert run(site) == 0
+
+
+def test_single_vectors_of_documents_are_used_until_they_are_replaced(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1, title="Ticket", content="Get it, get it."), page(2, title="Reimbursement", content="Money."))
+    run(site)
+    with site.app.extensions["runtime"].database.write() as session:
+        session.execute(update(DocumentVector).values(model="stub:4"))
+        session.execute(update(Site).values(vectors_model="stub:4"))
+    vectorizer = site.app.extensions["runtime"].vectorizer
+    query = "how do I get the reimbursement of my money"
+
+    assert vectorizer.count_missing(site.site_id) == 0
+    assert site.find(query)["hits"][0]["id"] == "page-2"
+
+    assert run(site) == 2
+    assert {model for _, model, _ in stored(site).values()} == {"chunks:stub:4"}
+    assert site.find(query)["hits"][0]["id"] == "page-2"
+
+
 def test_another_model_recomputes_all_vectors(site: Tenant) -> None:
     site.index(page(1), page(2))
     run(site)
 
     assert run(site, StubEmbedder("other")) == 2
 
-    assert {model for _, model, _ in stored(site).values()} == {"other:4"}
-    assert progress(site)[2] == "other:4"
+    assert {model for _, model, _ in stored(site).values()} == {"chunks:other:4"}
+    assert progress(site)[2] == "chunks:other:4"
 
 
 def test_dimension_change_seen_by_a_search_recomputes_all_vectors(site: Tenant, embedder: StubEmbedder) -> None:
@@ -93,8 +143,8 @@ def test_dimension_change_seen_by_a_search_recomputes_all_vectors(site: Tenant, 
 
     site.find("how do I get a refund for the page")
     assert run(site) == 2
-    assert {(model, length) for _, model, length in stored(site).values()} == {("stub:6", 6)}
-    assert progress(site)[2] == "stub:6"
+    assert {(model, length) for _, model, length in stored(site).values()} == {("chunks:stub:6", 6)}
+    assert progress(site)[2] == "chunks:stub:6"
     assert run(site) == 0
 
 
@@ -107,7 +157,7 @@ def test_dimension_change_seen_while_embedding_recomputes_all_vectors(site: Tena
     run(site)
     run(site)
 
-    assert {(model, length) for _, model, length in stored(site).values()} == {("stub:6", 6)}
+    assert {(model, length) for _, model, length in stored(site).values()} == {("chunks:stub:6", 6)}
     assert len(stored(site)) == 3
 
 

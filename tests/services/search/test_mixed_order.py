@@ -14,11 +14,11 @@ from tests.services.embedding.stub_embedder import StubEmbedder
 
 
 def test_mixed_order_combines_places_and_cosine_similarities() -> None:
-    assert (MEANING_WEIGHT, MIXED_HITS) == (0.6, 100)
-    # The first place is worth .2 of the .4 more; a third of the cosine's range makes up for it.
-    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.5})) == ["a", "b"]
-    assert mixed(["a", "b"], {"a": 0.2, "b": 0.55}) == pytest.approx({"b": 0.53, "a": 0.52})
-    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.55})) == ["b", "a"]
+    assert (MEANING_WEIGHT, MIXED_HITS) == (0.8, 100)
+    # The first place is worth .1 more than the second; an eighth of the cosine's range makes up for it.
+    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.3})) == ["a", "b"]
+    assert mixed(["a", "b"], {"a": 0.2, "b": 0.35}) == pytest.approx({"b": 0.38, "a": 0.36})
+    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.35})) == ["b", "a"]
     # Far down the list, places count for little.
     assert list(mixed(list("abcde"), {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3})) == list("aebcd")
 
