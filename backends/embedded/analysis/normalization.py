@@ -75,7 +75,7 @@ def _fold_table() -> dict[int, str | None]:
     for first, last in (*_SILENT_MARKS, *_INVISIBLE, *_LETTER_APOSTROPHES):
         table |= dict.fromkeys(range(first, last + 1))
     table |= {
-        ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f",
+        ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f", ord("µ"): "μ",
         0x640: None,
         ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ة"): "ه", ord("ؤ"): "و",
         ord("ئ"): "ي", ord("ی"): "ي", ord("ک"): "ك",
@@ -94,10 +94,11 @@ ZERO_WIDTH_SPACE = "\u200b"
 _IGNORED_SPACE = re.compile(f"(?<![{_CLUSTERED}]){ZERO_WIDTH_SPACE}(?![{_CLUSTERED}])")
 """A zero-width space, except in the scripts that write it between words."""
 
-_COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]+")
+_COMPATIBILITY = re.compile("[\u2150-\u215e\u2160-\u2188\ufb1d-\ufdff\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+")
+"""Presentation forms, as in PDF files, Roman numerals, fractions, half-width kana, and mathematical letters."""
 _TO_COMPOSE = re.compile(
-    "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
-    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+    "[^\0-\xac\xae-\xb4\xb6-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
+    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u214f\u2189-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
 )
 """Everything except Latin letters, signs, and emoji that composition leaves unchanged; includes unspaced scripts."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")

@@ -29,8 +29,9 @@ Match = tuple[int, int, int]
 """Start, end, and the number of the matching word of the query."""
 
 _POSSIBLE_LIGATURES = (
-    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2460, 0x2500), *range(0x2776, 0x2794),
-    *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFB07),
+    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2150, 0x2189), *range(0x2460, 0x2500),
+    *range(0x2776, 0x2794), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFE00),
+    *range(0xFE70, 0xFEFD),
 )  # fmt: skip
 _LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(char) or compose(char)) != 1)
 _MARKS = f"{SILENT}{ZERO_WIDTH_SPACE}\u3099\u309a\uff9e\uff9f"

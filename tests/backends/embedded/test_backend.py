@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.base import Document, SearchBackend
-from backends.query import SearchQuery
+from backends.query import Highlight, SearchQuery
 from backends.registry import create_backend
 from tests.backends.contract import BackendContract, MatchingContract, case_fixture  # noqa: F401
 
@@ -98,3 +98,20 @@ def test_rare_words_decide_which_passage_is_quoted(backend: SearchBackend) -> No
     assert passage is not None
     assert passage.words == 2
     assert passage.share < 0.1
+
+
+@pytest.mark.parametrize(("written", "typed"), [
+    ("\ufedb\ufe98\ufe8e\ufe8f", "كتاب"), ("كتاب", "\ufedb\ufe98\ufe8e\ufe8f"), ("\ufeb3\ufefc\ufee1", "سلام"),
+    ("\ufb2a\ufb1d", "שי"), ("\u216b", "xii"), ("\u2153", "1/3"), ("\xb5m", "μm"), ("\ufb01nance", "finance"),
+])  # fmt: skip
+def test_presentation_forms_are_the_letters_that_they_stand_for(
+    backend: SearchBackend, written: str, typed: str
+) -> None:
+    backend.create_index("site_1")
+    fields = {"id": "a", "title": "Page", "content": f"Before {written} after", "url": "/"}
+    backend.upsert("site_1", [Document("a", fields, 1)], {})
+
+    (hit,) = backend.search("site_1", SearchQuery(typed, highlight=Highlight())).hits
+
+    assert hit.formatted is not None
+    assert hit.formatted["content"] == f"Before <em>{written}</em> after"
