@@ -17,6 +17,9 @@ from backends.sections import Section
 from schemas.validation.documents import ANCHOR, MAX_SECTION_TITLE, MAX_SECTIONS
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_ARIA_HEADINGS = "[role=heading]:not(h1, h2, h3, h4, h5, h6)"
+_ARIA_LEVEL = 2
+"""The level of headings that declare none."""
 _SECTIONING = ("section", "div", "article")
 _MAX_CANDIDATES = 5 * MAX_SECTIONS
 """Maximum number of headings and named links to examine per page. On most pages with so many, few have anchors."""
@@ -32,7 +35,7 @@ _NO_SLUG = re.compile(r"[^\w\- ]")
 
 
 def mark_headings(node: Node, *, slugs: bool = False) -> None:
-    """Mark the headings with an anchor in a part of a page, for :func:`take_sections`.
+    """Mark the headings with an anchor in a part of a page, for :func:`take_sections`. ARIA's headings become elements.
 
     The anchor is the ``id`` of the heading; otherwise, the anchor of an ``a`` in it or directly before it; otherwise,
     the ``id`` of the ``section``, ``div``, or ``article`` whose first heading it is.
@@ -40,6 +43,9 @@ def mark_headings(node: Node, *, slugs: bool = False) -> None:
     Args:
         slugs: Whether other headings get the anchors that GitHub generates for Markdown.
     """
+    for element in node.select(_ARIA_HEADINGS)[:_MAX_CANDIDATES]:
+        level = element.attr("aria-level") or ""
+        element.tag = f"h{level if level in map(str, range(1, 7)) else _ARIA_LEVEL}"
     containers: set[Node] = set()
     inner_names = _inner_names(node)
     anchors: set[str] = set()

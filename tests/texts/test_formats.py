@@ -65,10 +65,67 @@ PIECES = (
         ("a<br<!-- x>b<!-- c -->d", "a bd"),
         ("a\ud800b\0c", "a\ufffdbc"),
         ("", ""),
+        ("<details><summary>More</summary>text</details><dialog open>notice</dialog>", "More\ntext\n\nnotice"),
+        ("a<slot>fallback</slot>", "a fallback"),
+        ("<span role=cell>one</span><span role=cell>two</span>", "one\ttwo"),
+        ("<b role='listitem'>one</b><b role='listitem'>two</b>", "one\ntwo"),
+        ("<span>text</span><span role=heading>Harbor", "text\n\nHarbor"),
+        ("<span class=label>Price</span><span class=value>12</span>", "Price 12"),
+        ("<li><a href=1>one</a><a href=2>two</a><li>3", "one two\n3"),
+        ("<time>10:00</time><span class=divider></span><time>11:00</time>", "10:00 11:00"),
+        ("Home<i class=chevron></i>Docs", "Home Docs"),
+        ("<div><span>Price</span><span>12</span></div>", "Price 12"),
+        ("<b>Status</b><span>Open</span>", "Status Open"),
+        ("<span class=icon>C</span><a href=x>Crane</a>", "C Crane"),
+        ("<span class=dropcap>T</span><span class=rest>he", "The"),
+        ("<b class=split>H</b><b class=split>A</b><b class=split>R</b>", "HAR"),
+        ("un<b>believ</b><i>able</i> H<sub>2</sub><b>O</b> 10<span class=unit></span>px", "unbelievable H2O 10 px"),
+        (
+            '<span class="SpellE">Har</span><span class="SpellE">bor</span> <b class=c1>Har</b><b class=c2>bor</b>',
+            "Harbor Harbor",
+        ),
+        ('<code><b class="token number">10</b><b class="token unit">px</b></code>', "10px"),
+        ('<code>\\x</code><em class="replaceable"><code>digits</code></em>', "\\xdigits"),
+        ("<a href=x>note</a><sup class=footnote>2</sup>", "note2"),
+        ("<span class=label>one</span>, <span class=label>two</span>-<b class=label>three</b>", "one, two-three"),
     ],
 )
 def test_html_is_converted_to_its_visible_text(html: str, text: str) -> None:
     assert html_to_text(html) == text
+
+
+SHADOW = "<template shadowrootmode={}><h2 id=x>Crane</h2><slot name=a>Nobody</slot><slot>Nothing</slot></template>"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (f"<x-a>{SHADOW.format('open')}boats <b>leave</b><i slot=a>Ann</i></x-a>", "Crane\n\nAnn boats leave"),
+        (f"<div>{SHADOW.format('closed')}</div>", "Crane\n\nNobody Nothing"),
+        (f"<x-a>{SHADOW.format('open')}<i slot=other>lost</i></x-a>", "Crane\n\nNobody Nothing"),
+        (f"<ul>{SHADOW.format('open')}<li>kept</ul>", "kept"),
+        (f"<x-a>{SHADOW.format('open')}{SHADOW.format('open')}one</x-a>", "Crane\n\nNobody one"),
+        (
+            "<x-a><template shadowrootmode=open><x-b><template shadowrootmode=open>b: <slot>no</slot></template><slot>"
+            "</slot></x-b></template>text</x-a>",
+            "b: text",
+        ),
+        ("<template><x-a><template shadowrootmode=open>no</template></x-a></template>yes", "yes"),
+    ],
+)
+def test_declarative_shadow_trees_are_displayed_with_their_slots(html: str, text: str) -> None:
+    assert html_to_text(html) == text
+
+
+def test_headings_of_aria_are_sections_and_those_in_shadow_trees_are_not() -> None:
+    marked = html_to_marked_text(
+        "<div role=heading aria-level=3 id=a>One</div><span role=heading id=b>Two</span>"
+        "<x-a><template shadowrootmode=open><h2 id=c>Three</h2></template></x-a>"
+    )
+    text, sections = take_sections(marked)
+
+    assert text == "One\n\nTwo\n\nThree"
+    assert [(each.anchor, each.level) for each in sections] == [("a", 3), ("b", 2)]
 
 
 def markdown_to_text(markdown: str) -> str:
@@ -135,6 +192,11 @@ HOSTILE_MARKUP = {
     "names": "<a<pre>",
     "comments": "<!--",
     "references": "&amp;lt;",
+    "shadow trees": "<x-a><template shadowrootmode=open>a",
+    "shadow trees with slots": "<x-a><template shadowrootmode=open><slot></slot></template>a",
+    "elements in a row": "<b class=label>a</b>",
+    "links in a row": lambda n: f"</a><a href={n}>",
+    "classes": "<b class='labe'><b ",
 }
 HOSTILE_XML = {
     "paragraphs": "<p>",

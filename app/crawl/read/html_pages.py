@@ -80,8 +80,8 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
         fields[RANK] = number
     explicit_title = _selected_title(document, selectors.title) or declared.get("title")
-    headings = () if explicit_title else metadata.headings()
-    title = explicit_title or own_title or next(iter(headings), "")
+    headings = () if explicit_title else metadata.headings(own_title)
+    title = explicit_title or own_title or "".join(headings[:1])
     if selectors.content:
         marked = _selected_text(document, selectors.content)
     elif document.select_one(CONTENT_SELECTOR) is not None:

@@ -104,11 +104,12 @@ def main_part(document: Document) -> Node:
     document.remove(CHROME)
     sizes = _sizes(document)
     is_marked = document.select_one(MARKED) is not None
-    for edge in document.select(EDGES):
-        if edge in sizes and (is_marked or sizes[edge].text <= MAX_FRAME_SHARE * sizes[document].text):
-            edge.decompose()
-            sizes[document].text -= sizes[edge].text
-            sizes[document].linked -= sizes[edge].linked
+    for selector, is_sure in ((EDGES, is_marked), (HIDDEN, False)):
+        for part in document.select(selector):
+            if part in sizes and (is_sure or sizes[part].text <= MAX_FRAME_SHARE * sizes[document].text):
+                part.decompose()
+                sizes[document].text -= sizes[part].text
+                sizes[document].linked -= sizes[part].linked
     main = _main_element(document, sizes)
     for element in list(_noise(main, sizes, is_marked=is_marked and main is document)):
         element.decompose()
@@ -281,12 +282,16 @@ def _is_section(element: Element, own_id: str) -> bool:
 
 
 CHROME = (
-    "nav, dialog, [role=navigation], [role=banner], [role=contentinfo], [role=search], [role=menubar], [role=menu], "
-    "[role=dialog], [role=alertdialog], [role=toolbar], [aria-hidden=true]"
+    "nav, dialog:not([open]), [role=navigation], [role=banner], [role=contentinfo], [role=search], [role=menubar], "
+    "[role=menu], [role=dialog], [role=alertdialog], [role=toolbar], [aria-hidden=true]"
 )
 """Selects elements that are not main text, by tag or role."""
 EDGES = "body > header, body > footer"
 """Selects elements that are not main text if they contain little of the page. Unclosed ones may contain all of it."""
+
+HIDDEN = "[hidden]:not([hidden=until-found i], [role=tabpanel], [id^='S:'], [hidden] *)"
+"""Selects hidden elements, except those that a visitor opens, and those that React's streams move to their places. If
+they contain most of a page, a script displays them."""
 
 _PAGE = "(?:(?:dm|global|inner|main|mobile|outer|page|primary|secondary|site|sticky|top|web|website|wp|wrapper)-)*"
 _NOT_A_PART = "(?!(?:block|box|card|code|has|is|js|modal|no|not|panel|post-?content|quote|table|with|without)-)"
@@ -332,8 +337,8 @@ MAX_NAMES = 20
 MAX_NAME_CHARACTERS = 60
 
 ELEMENTS_WITH_ROLES = frozenset(
-    ("aside", "center", "details", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section", "span")
-) | {"table", "ul"}
+    ("aside", "center", "details", "dialog", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section")
+) | {"span", "table", "ul"}
 """Elements whose names describe their role. In other elements, which contain text, names describe its meaning."""
 
 

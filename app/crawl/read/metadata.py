@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from turbohtml import Document, Element
 
 from app.crawl.read.text import cut_line
+from app.texts.formats import node_to_text
 from app.texts.sections import PERMALINK_SIGN
 from backends.standard_fields import STANDARD_FIELDS
 
@@ -22,6 +23,8 @@ MAX_FIELDS = 100
 LOWER_HEADINGS = ("h2", "h3", "h4", "h5", "h6")
 FRAME = frozenset(("aside", "dialog", "footer", "header", "nav"))
 """Elements whose headings do not name the page."""
+MAX_ALTERNATIVES = 2
+"""Maximum number of alternatives to a title."""
 MAX_HEADINGS = 20
 """Maximum number of headings searched for a title, since the first headings may contain only images."""
 MAX_ID_CHARACTERS = 512
@@ -56,18 +59,21 @@ class Metadata:
     def title(self) -> str:
         """The title, empty without one."""
         element = self._document.select_one("head > title, html > title")
-        candidates = [element.text if element else "", *self.contents("og:title"), *self._main_headings()]
+        candidates = chain([element.text if element else ""], self.contents("og:title"), self._main_headings())
         return _first_line(candidates) or ""
 
-    def headings(self) -> tuple[str, ...]:
-        """What a page is called besides its ``<title>``: its ``h1``, ``og:title``, and first lower heading."""
+    def headings(self, title: str) -> tuple[str, ...]:
+        """Alternatives to a title, at most two: the page's ``h1``, ``og:title``, and first lower heading."""
         lower = (
             _heading_text(heading)
             for heading in islice(self._document.iter_elements(LOWER_HEADINGS), MAX_HEADINGS)
             if not any(isinstance(each, Element) and each.tag in FRAME for each in heading.ancestors)
         )
-        candidates = (_first_line(self._main_headings()), _first_line(self.contents("og:title")), _first_line(lower))
-        return tuple(dict.fromkeys(filter(None, candidates)))
+        alternatives: dict[str, None] = {}
+        for lines in (self._main_headings(), self.contents("og:title"), lower):
+            if len(alternatives) < MAX_ALTERNATIVES and (line := _first_line(lines)) and line != title:
+                alternatives[line] = None
+        return tuple(alternatives)
 
     def excerpt(self) -> str | None:
         """The description that the page's author wrote."""
@@ -163,7 +169,9 @@ def _names(author: object) -> Iterator[str]:
 
 
 def _heading_text(heading: Element) -> str:
-    return PERMALINK_SIGN.sub("", cut_line(heading.text))
+    # Most headings are text with at most a link, which needs no conversion.
+    is_simple = [child.tag for child in heading.children if isinstance(child, Element)] in ([], ["a"])
+    return PERMALINK_SIGN.sub("", cut_line(heading.text if is_simple else node_to_text(heading)))
 
 
 def _first_line(texts: Iterable[str]) -> str | None:

@@ -34,6 +34,9 @@ LINKS = "".join(f'<li><a href="/{n}">A page about number {n}</a>' for n in range
         f"<div><ul>{LINKS}<li><a href=/>Chrome</a></ul></div>",
         "<p class=sr-only>Chrome</p>",
         "<div aria-hidden=true>Chrome</div>",
+        "<dialog>Chrome</dialog>",
+        "<dialog open class=cookie-notice>Chrome</dialog>",
+        "<div hidden>Chrome <b hidden>twice</b></div>",
     ],
 )
 def test_navigation_banners_and_other_frame_elements_are_removed(chrome: str) -> None:
@@ -52,6 +55,11 @@ def test_navigation_banners_and_other_frame_elements_are_removed(chrome: str) ->
         "<h2 class=share>Kept</h2>",
         "<aside class=sidebar>Kept, as a note beside the text with <a href=x>a link</a>.</aside>",
         "<div class=note>Kept</div>",
+        "<dialog open>Kept</dialog>",
+        "<details><summary>Kept</summary>Kept</details>",
+        "<div hidden=until-found>Kept</div>",
+        "<div role=tabpanel hidden>Kept</div>",
+        "<div hidden id='S:0'>Kept</div>",
         "<div class=has-sidebar>Kept</div>",
         "<section class=card><div class=card-header>Kept</div></section>",
         "<blockquote><p>Words</p><footer>Kept</footer></blockquote>",
@@ -231,3 +239,7 @@ def test_ordinary_class_names_have_no_role(names: str) -> None:
 
 def test_extremely_long_class_names_have_no_role() -> None:
     assert roles_of_names("nav-" * 100_000 + " " + "x " * 100_000) == Roles()
+
+
+def test_hidden_element_with_most_of_a_page_is_its_text() -> None:
+    assert main_text(parse(f"<div hidden><p>{PROSE}</p></div><p>Loading</p>")) == f"{PROSE.strip()}\n\nLoading"
