@@ -167,6 +167,6 @@ def _drawn_lines(words: pypdfium2.PdfTextPage) -> Iterator[list[Character]]:
 
 def _line_text(line: Sequence[Character]) -> str:
     # Only horizontal lines whose glyphs have positions.
-    if is_script(line) and have_baseline(line) and line[0].left != line[-1].left:
+    if is_script(line) and have_baseline(line) and line[0].x_min != line[-1].x_min:
         return reading_order(line)
     return "".join(character.text for character in line).rstrip()

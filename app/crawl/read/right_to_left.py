@@ -31,8 +31,8 @@ MAX_LINE_SHIFT = 0.4
 """Maximum vertical distance between the baselines of glyphs in one line, as a share of its height. Fonts shift vowel
 signs and the letters below them."""
 
-_RIGHT, _LEFT, _NUMBER, _NEUTRAL = "R", "L", "N", " "
-_LEFT_TO_RIGHT = re.compile("[NL](?:[NL ]*[NL])?|.", re.DOTALL)
+_RTL, _LTR, _NUMBER, _NEUTRAL = "R", "L", "N", " "
+_LTR_PART = re.compile("[NL](?:[NL ]*[NL])?|.", re.DOTALL)
 """Matches words with the numbers beside them, numbers with what is between them, or a glyph, by directions."""
 _NUMBERS = re.compile("N+|.", re.DOTALL)
 _SEPARATORS = ".,:/\u066b\u066c"
@@ -43,7 +43,7 @@ class Character(NamedTuple):
     """A character of a page.
 
     Attributes:
-        left, right: Horizontal edges of its box.
+        x_min, x_max: Horizontal edges of its box.
         origin: Horizontal position at which its glyph is drawn. The characters of a glyph share it.
         baseline: Vertical position of its glyph.
         height: Height of its box; 0 for the spaces and line breaks that PDFium adds to the right of a glyph, at its
@@ -51,8 +51,8 @@ class Character(NamedTuple):
     """
 
     text: str
-    left: float
-    right: float
+    x_min: float
+    x_max: float
     origin: float
     baseline: float
     height: float
@@ -67,8 +67,8 @@ class _Glyph(NamedTuple):
     """
 
     text: str
-    left: float
-    right: float
+    x_min: float
+    x_max: float
     origin: float
     direction: str
     center: float
@@ -89,8 +89,8 @@ def have_baseline(line: Sequence[Character]) -> bool:
 def reading_order(line: Sequence[Character]) -> str:
     """Return the text of a horizontal line in the order in which it is read."""
     tokens = list(_tokens(_visual_order(line)))
-    counts = {direction: sum(len(text) for text, each in tokens if each == direction) for direction in (_RIGHT, _LEFT)}
-    is_right = counts[_RIGHT] >= counts[_LEFT]
+    counts = {direction: sum(len(text) for text, each in tokens if each == direction) for direction in (_RTL, _LTR)}
+    is_right = counts[_RTL] >= counts[_LTR]
     text = _from_the_right(tokens) if is_right else "".join(_with_reversed_parts(tokens))
     text = " ".join(text.split())
     return _PRESENTATION_FORM.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
@@ -104,16 +104,16 @@ def _visual_order(line: Sequence[Character]) -> list[_Glyph]:
     groups = [list(characters) for _, characters in groupby(drawn, key=attrgetter("origin"))]
     origins = [characters[0].origin for characters in groups]
     # PDFium reverses the characters of a glyph if it reverses the glyphs around it.
-    reversals = [len(origins) == 1 or origins[0] > origins[1], *(left > right for left, right in pairwise(origins))]
+    reversals = [len(origins) == 1 or origins[0] > origins[1], *(before > after for before, after in pairwise(origins))]
     glyphs = [_glyph(group, is_reversed=reversal) for group, reversal in zip(groups, reversals, strict=True)]
     glyphs.sort(key=attrgetter("center"))
     ordered = glyphs[:1]
     for glyph, following in pairwise(glyphs):
-        gap = following.left - glyph.right
+        gap = following.x_min - glyph.x_max
         place = bisect_left(breaks, glyph.origin - ROUNDING)
         is_break = place < len(breaks) and breaks[place] < following.origin - ROUNDING
         if gap >= (MIN_SPACE if is_break else MIN_COLUMN_SPACE) * height:
-            ordered.append(_Glyph(" ", glyph.right, following.left, glyph.right, _NEUTRAL, glyph.right))
+            ordered.append(_Glyph(" ", glyph.x_max, following.x_min, glyph.x_max, _NEUTRAL, glyph.x_max))
         ordered.append(following)
     return ordered
 
@@ -124,23 +124,23 @@ def _glyph(characters: list[Character], *, is_reversed: bool) -> _Glyph:
     Args:
         is_reversed: Whether characters from right to left are reversed, unless they have boxes of their own.
     """
-    text, left, right, origin, _, _ = characters[0]
+    text, x_min, x_max, origin, _, _ = characters[0]
     direction = _direction(text)
     if len(characters) > 1:
-        is_right = direction == _RIGHT
-        in_order = sorted(characters[:: -1 if is_reversed and is_right else 1], key=attrgetter("left"))
-        if is_right and in_order[0].left < in_order[-1].left:
+        is_right = direction == _RTL
+        in_order = sorted(characters[:: -1 if is_reversed and is_right else 1], key=attrgetter("x_min"))
+        if is_right and in_order[0].x_min < in_order[-1].x_min:
             in_order.reverse()
         in_order.sort(key=lambda each: unicodedata.combining(each.text) > 0)
         text = "".join(each.text for each in in_order)
-        left, right = min(each.left for each in characters), max(each.right for each in characters)
-    return _Glyph(text, left, right, origin, direction, (left + right) / 2)
+        x_min, x_max = min(each.x_min for each in characters), max(each.x_max for each in characters)
+    return _Glyph(text, x_min, x_max, origin, direction, (x_min + x_max) / 2)
 
 
 @lru_cache(maxsize=1_024)
 def _direction(character: str) -> str:
     kind = unicodedata.bidirectional(character)
-    return {"R": _RIGHT, "AL": _RIGHT, "NSM": _RIGHT, "L": _LEFT, "EN": _NUMBER, "AN": _NUMBER}.get(kind, _NEUTRAL)
+    return {"R": _RTL, "AL": _RTL, "NSM": _RTL, "L": _LTR, "EN": _NUMBER, "AN": _NUMBER}.get(kind, _NEUTRAL)
 
 
 def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
@@ -151,10 +151,10 @@ def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
         _NUMBER if text in _SEPARATORS and kinds[place - 1 : place] == kinds[place + 1 : place + 2] == _NUMBER else kind
         for place, (text, kind) in enumerate(zip(texts, kinds, strict=True))
     )
-    for match in _LEFT_TO_RIGHT.finditer(kinds):
+    for match in _LTR_PART.finditer(kinds):
         start, end = match.span()
-        if end - start == 1 or _LEFT in match[0]:
-            yield "".join(texts[start:end]), _LEFT if _LEFT in match[0] else match[0]
+        if end - start == 1 or _LTR in match[0]:
+            yield "".join(texts[start:end]), _LTR if _LTR in match[0] else match[0]
         else:
             # Numbers that are not beside words follow each other like words.
             for number in _NUMBERS.finditer(kinds, start, end):
@@ -163,9 +163,9 @@ def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
 
 def _with_reversed_parts(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Iterate over texts of a line from left to right, with its parts from right to left reversed."""
-    for is_left, part in groupby(tokens, key=lambda token: token[1] == _LEFT):
+    for is_left, part in groupby(tokens, key=lambda token: token[1] == _LTR):
         part_tokens = list(part)
-        places = [place for place, (_, direction) in enumerate(part_tokens) if direction == _RIGHT]
+        places = [place for place, (_, direction) in enumerate(part_tokens) if direction == _RTL]
         first, last = (0, 0) if is_left or not places else (places[0], places[-1] + 1)
         yield "".join(text for text, _ in part_tokens[:first])
         yield _from_the_right(part_tokens[first:last])

@@ -32,7 +32,7 @@ _DOCUMENT_COLUMNS = ("digest", "text_digest", "title", "headings", "document_tit
 def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome | None:
     """Return the outcome of a page whose server reports that it has not changed.
 
-    ``None`` means that its body is needed: it was skipped because of a canonical URL that is no document any more.
+    ``None`` means that its body is needed: it was skipped because of a canonical URL that is not a document any more.
     """
     if record.reason in (Reason.CANONICAL, Reason.WRONG_CANONICAL):
         return _decide_by_record(state, queued, record)
