@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from ctypes import c_double
 from dataclasses import dataclass
 
 import pypdfium2
+from pypdfium2 import raw
 
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.read.metadata import iso_date
+from app.crawl.read.right_to_left import SCRIPT, Character, have_baseline, is_script, reading_order
 from app.crawl.read.text import CONTROL, MAX_TEXT_BYTES, cut_line
 from backends.sections import Section
 from schemas.validation.documents import MAX_SECTIONS
@@ -66,6 +69,10 @@ def meaningful_title(title: str) -> str:
 
 SOFT_HYPHEN_BREAK = "\ufffe"
 """PDFium's replacement for a hyphen at the end of a line."""
+MAX_COMPARED_CHARACTERS = 100
+"""Maximum number of characters at the end of a line whose baselines are compared with those of the next line."""
+CARRIAGE_RETURN, LINE_FEED = 0x0D, 0x0A
+SURROGATES = range(0xD800, 0xE000)
 LEADERS = re.compile(r"\.(?: ?\.){3,}")
 """Dots before a page number in a table of contents."""
 DATE = re.compile(
@@ -93,7 +100,7 @@ def read_pdf(body: bytes) -> ReadFile:
                 if room <= 0:
                     break
                 text = _page_text(document, number)
-                room -= len(text)
+                room -= len(text.encode(errors="replace"))
                 texts.append(text)
     except pypdfium2.PdfiumError as error:
         raise NotIndexed(Reason.NOT_TEXT, "The PDF is damaged or needs a password.") from error
@@ -120,7 +127,46 @@ def _page_text(document: pypdfium2.PdfDocument, number: int) -> str:
     words = page.get_textpage()
     try:
         text: str = words.get_text_range(errors="replace")
+        if SCRIPT.search(text):
+            text = "\n".join(_lines(words))
     finally:
         words.close()
         page.close()
     return LEADERS.sub("…", text.replace(SOFT_HYPHEN_BREAK, "").replace("\r\n", "\n")).strip()
+
+
+def _lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
+    """Iterate over the lines of a page with Arabic script."""
+    pending: list[Character] = []
+    for line in _drawn_lines(words):
+        # PDFium also breaks lines at shifted vowel signs.
+        end = pending[-MAX_COMPARED_CHARACTERS:]
+        if is_script(end) and is_script(line) and have_baseline(end + line):
+            pending += line
+        else:
+            yield _line_text(pending)
+            pending = line
+    yield _line_text(pending)
+
+
+def _drawn_lines(words: pypdfium2.PdfTextPage) -> Iterator[list[Character]]:
+    line: list[Character] = []
+    handle, box, x, y = words.raw, raw.FS_RECTF(), c_double(), c_double()
+    for place in range(words.count_chars()):
+        code = raw.FPDFText_GetUnicode(handle, place)
+        if code not in (CARRIAGE_RETURN, 0):
+            raw.FPDFText_GetLooseCharBox(handle, place, box)
+            raw.FPDFText_GetCharOrigin(handle, place, x, y)
+            text = "\N{REPLACEMENT CHARACTER}" if SURROGATES.start <= code < SURROGATES.stop else chr(code)
+            line.append(Character(text, box.left, box.right, x.value, y.value, box.top - box.bottom))
+        if code == LINE_FEED:
+            yield line
+            line = []
+    yield line
+
+
+def _line_text(line: Sequence[Character]) -> str:
+    # Only horizontal lines whose glyphs have positions.
+    if is_script(line) and have_baseline(line) and line[0].x_min != line[-1].x_min:
+        return reading_order(line)
+    return "".join(character.text for character in line).rstrip()

@@ -6,7 +6,7 @@ import pytest
 
 from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.files import read_pdf
-from tests.crawl.read.samples import pdf
+from tests.crawl.read.samples import drawn_pdf, pdf
 
 
 def test_pdf_page_texts_and_title_are_read() -> None:
@@ -62,3 +62,45 @@ def test_corrupt_pdf_is_rejected(body: bytes) -> None:
         read_pdf(body)
 
     assert refusal.value.reason == "not_text"
+
+
+def shaped(*words: str) -> tuple[str, ...]:
+    """Return the glyphs of words in Arabic script, from left to right, as browsers draw them."""
+    return tuple(f"*{glyph}" if glyph.isalpha() else glyph for glyph in reversed(" ".join(words)))
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        ([(300, 700, shaped("مرحبا", "بكم", "في", "ميناء", "المدينة"))], "مرحبا بكم في ميناء المدينة"),
+        # Some letters have a code of their own.
+        ([(300, 700, ("م", "*ك", "ب", " ", "*ا", "ب", "*ح", "ر", "*م"))], "مرحبا بكم"),
+        ([(320, 700, tuple("مرحبا"[::-1])), (200, 700, shaped("خوش", "آمدید"))], "مرحبا خوش آمدید"),
+        (
+            [(100, 700, (*shaped("صدر", "في"), " ", *"Python 3.11", " ", *shaped("الإصدار"), " ", *"12.50"))],
+            "12.50 الإصدار Python 3.11 صدر في",
+        ),
+        ([(100, 700, (".", *"(", *shaped("أكتوبر"), *")", " ", *"2022", " ", *shaped("عام")))], "عام 2022 (أكتوبر)."),
+        (
+            [(60, 700, (*"harbor is ", *shaped("ميناء", "القوارب"), *", or port."))],
+            "harbor is ميناء القوارب, or port.",
+        ),
+        # A ligature, and a glyph with a letter and its vowel sign.
+        ([(300, 700, ("*ة", "*أسئل", "ال", " ", "لا"))], "لا الأسئلة"),
+        ([(300, 700, ("*بَ", "*تَ")), (320, 703, ("*كَ",))], "كَتَبَ"),
+        # Cells of a row, and lines.
+        (
+            [
+                *((400, 700, shaped("الاسم", "الكامل")), (100, 700, shaped("العمر", "الحالي"))),
+                (300, 660, shaped("أحمد", "في", "المدينة")),
+            ],
+            "الاسم الكامل العمر الحالي\nأحمد في المدينة",
+        ),
+        ([(300, 700, ("ﺎ", "ﺒ", "ﺣ", "ﺮ", "ﻣ"))], "مرحبا"),
+        ([(300, 700, tuple("ברוכים הבאים"[::-1])), (100, 600, tuple("office"))], "ברוכים הבאים\noffice"),
+    ],
+)
+def test_text_in_arabic_script_is_read_in_its_order(
+    runs: list[tuple[float, float, tuple[str, ...]]], text: str
+) -> None:
+    assert read_pdf(drawn_pdf(*runs)).pages == [text]
