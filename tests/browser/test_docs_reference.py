@@ -153,7 +153,7 @@ def test_pasted_key_fills_in_its_site(server: Server, reader: Reader) -> None:
     reader.sees("The key works; its site is museum.example.com.")
     assert f"/api/sites/{customer.site_id}/keys" in reader.sample("listKeys")
     reader.find("#docs-key").send_keys("x\t")
-    reader.sees("The API key is invalid: keys of this service begin with")
+    reader.sees("The API key is invalid: it is incomplete or mistyped.")
     assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
 
 
