@@ -18,6 +18,8 @@ from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
 """The number that means "unlimited" in responses where clients expect an integer."""
+LOCAL_EMBEDDERS = ("minilm", "fastembed")
+"""Values of EMBEDDER that run a model on this machine; others are addresses."""
 
 
 class ConfigurationError(Exception):
@@ -315,7 +317,7 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
 
 
 def _embedder_problems(settings: Settings) -> Iterator[str]:
-    is_address = settings.embedder not in ("", "minilm", "fastembed")
+    is_address = settings.embedder not in ("", *LOCAL_EMBEDDERS)
     try:
         address = urlsplit(settings.embedder)
         is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment

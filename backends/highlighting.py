@@ -253,7 +253,7 @@ def find_sections(
 
 
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
-    """Return the passage of a document's content with the words of the query that weigh most; ``None`` if it has none.
+    """Return the passage of a document's content whose words of the query weigh most; ``None`` if it has none.
 
     A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences: the sentences with
     the words, and the following ones that fit, so that a qualification stays with its statement. A question continues

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from sqlalchemy import func, select, text
 
 from app.clock import now
-from app.config import Settings
+from app.config import LOCAL_EMBEDDERS, Settings
 from app.counters.values import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
@@ -399,7 +399,7 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
             message = f"The model is not in {settings.data_path / MODELS} yet: {error.args[0].rstrip('.')}."
             yield Finding("embedder", "warning", message, remedy)
     except EmbedderUnavailable as error:
-        is_remote = settings.embedder not in ("minilm", "fastembed")
+        is_remote = settings.embedder not in LOCAL_EMBEDDERS
         correct_it = "Start it, or correct EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
         remedy = correct_it if is_remote else "Read the log above."
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)

@@ -49,7 +49,7 @@ ROLES = (
 ROLE = re.compile(r' role="([a-z]+)"')
 
 # Only style sheets set inline elements apart from each other, so class names and the words at the edges decide. Classes
-# without four letters in a row, and those of some programs, format parts of words.
+# without four letters in a row, and the classes of some programs, format parts of words.
 _CLASS = (
     r'[^>]*? class="(?![^"]*(?:\b(?:cm|hljs|token|parameter|replaceable)\b|Apple-|GramE|SpellE))[^"]*?[A-Za-z]{4}[^>]*>'
 )
@@ -142,7 +142,7 @@ def _display_shadow_tree(template: Element) -> None:
 
 
 def _shadow_elements(content: Iterable[Node]) -> Iterator[Element]:
-    """Iterate over the elements of a shadow tree, without those of further templates in it."""
+    """Iterate over the elements of a shadow tree, except the content of templates in it."""
     open_nodes = [iter(content)]
     while open_nodes:
         for node in open_nodes[-1]:
@@ -175,7 +175,7 @@ MANY_ATTRIBUTES = re.compile(r"<[^<=]*+(?:=[^<=]*+){5000}")
 
 
 def parse_xhtml(markup: str) -> Document:
-    """Parse a page by the rules of XML, in which any element may close itself; by those of HTML if it is not XHTML.
+    """Parse XHTML by the rules of XML, in which any element may close itself, and other pages by the rules of HTML.
 
     As in browsers, the named entities of HTML need no declaration.
     """

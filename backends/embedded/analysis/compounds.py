@@ -41,7 +41,7 @@ _LINKING_LETTERS = {
 
 
 def compounding(languages: Iterable[str]) -> Sequence[str]:
-    """Return the languages in whose documents to look for compounds: those of the query that have closed compounds.
+    """Return the query's languages that have closed compounds, in whose documents compounds are looked for.
 
     Documents in an undetected language are included, unless the query is only in languages without closed compounds.
     """

@@ -7,8 +7,8 @@ the terms it concerns, so that it has the same effect in every index.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise, product
 
 import tantivy
 
@@ -34,7 +34,7 @@ _Query = tantivy.Query
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Signal: stop words match, although they need not."""
     ranking = resolved.ranking
-    boost = ranking.stop_in_sentence if resolved.is_sentence else ranking.stop
+    boost = ranking.stop_in_sentence if resolved.is_whole_sentence else ranking.stop
     for term in resolved.terms:
         if not term.required and term.query is not None:
             yield _Query.boost_query(term.query, boost)
@@ -72,23 +72,22 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     In a sentence, also words with one word between them, in the content.
     """
     ranking, snapshot = resolved.ranking, resolved.snapshot
-    fields: Sequence[tuple[str, int, float]] = (
+    in_content = ("content", CONTENT_SLOP, ranking.content_proximity_boost)
+    fields = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
         (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
-        ("content", CONTENT_SLOP, ranking.content_proximity_boost),
+        in_content,
         (WORD_PARTS, 0, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
-    pairs: list[tuple[tuple[str, str], Sequence[tuple[str, int, float]]]]
-    pairs = [(pair, fields) for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS)]
-    if resolved.is_sentence:
-        across = islice(zip(words, words[2:], strict=False), MAX_NEIGHBOR_PAIRS)
-        pairs += [(pair, [each for each in fields if each[0] == "content"]) for pair in across]
-    for pair, near_in in pairs:
-        for name, slop, boost in near_in:
-            searched = resolved.queries.with_parts if name == WORD_PARTS else name in resolved.queries.fields
-            if searched and boost and all(snapshot.frequency(name, word) for word in pair):
-                yield _Query.boost_query(_Query.phrase_query(snapshot.schema, name, list(pair), slop=slop), boost)
+    pairs = list(product(islice(pairwise(words), MAX_NEIGHBOR_PAIRS), fields))
+    if resolved.is_whole_sentence:
+        across = zip(words, words[2:], strict=False)
+        pairs += product(islice(across, MAX_NEIGHBOR_PAIRS), (in_content,))
+    for pair, (name, slop, boost) in pairs:
+        searched = resolved.queries.with_parts if name == WORD_PARTS else name in resolved.queries.fields
+        if searched and boost and all(snapshot.frequency(name, word) for word in pair):
+            yield _Query.boost_query(_Query.phrase_query(snapshot.schema, name, list(pair), slop=slop), boost)
 
 
 def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:

@@ -98,8 +98,8 @@ class ResolvedQuery:
         return len(self.required) <= self.ranking.short_query_terms
 
     @property
-    def is_sentence(self) -> bool:
-        """Whether the query is a question or a sentence, typed to the end, rather than a name."""
+    def is_whole_sentence(self) -> bool:
+        """Whether the query is a sentence, such as a question, whose last word is a word of the index."""
         if len(self.terms) < self.ranking.sentence_terms:
             return False
         if len(self.terms) - len(self.required) < self.ranking.sentence_stop_words:

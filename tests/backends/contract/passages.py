@@ -35,10 +35,12 @@ class PassageContract:
 
     def test_passage_counts_distinct_query_words_without_stop_words(self, case: Case) -> None:
         case.add(page("a", "Page", "Tickets, tickets, and once more tickets.\nMoney is refunded."))
+        # So that each word is in one page, and weighs the same on every engine.
+        case.add(page("b", "Other", "Ferries leave at noon."))
         found = find(case, "when are tickets for ferries refunded")
         assert found is not None
         assert (found.text, found.words) == ("Tickets, tickets, and once more tickets.", 1)
-        assert 0 < found.share < 0.34
+        assert round(found.share, 3) == 0.333
 
     def test_passage_has_whole_sentences_and_at_most_300_characters(self, case: Case) -> None:
         fitting = "Tickets are refunded " + "x" * 270 + ". "
