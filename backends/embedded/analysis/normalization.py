@@ -94,7 +94,7 @@ ZERO_WIDTH_SPACE = "\u200b"
 _IGNORED_SPACE = re.compile(f"(?<![{_CLUSTERED}]){ZERO_WIDTH_SPACE}(?![{_CLUSTERED}])")
 """A zero-width space, except in the scripts that write it between words."""
 
-_COMPATIBILITY = re.compile("[\u2150-\u215e\u2160-\u2188\ufb1d-\ufdff\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+")
+_COMPATIBILITY = re.compile("[\u2150-\u215e\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+")
 """Presentation forms, as in PDF files, Roman numerals, fractions, half-width kana, and mathematical letters."""
 _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\xb4\xb6-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
