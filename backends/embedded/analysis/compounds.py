@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 
 from backends.embedded.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words
 from backends.embedded.analysis.normalization import ANALYZER
@@ -54,13 +54,17 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
     """Return what to index for the long words of a document, sorted; empty for languages without compounds."""
     if language not in _LINKING_LETTERS and language != UNKNOWN:
         return []
-    # Most words of a text are repeated.
-    written = " ".join({written for text in texts for written in text.lower().split() if len(written) >= _MIN_LETTERS})
-    words = set(_LONG_WORD.findall(written))
+    written = {written for text in texts for written in text.lower().split() if len(written) >= _MIN_LETTERS}
+    return sorted({key for each in written for key in _keys(language, each)})
+
+
+@lru_cache(maxsize=16384)  # Most words of a text are in the texts indexed before it, too.
+def _keys(language: str, written: str) -> tuple[str, ...]:
+    """Return the keys of the long words in what is written between two spaces."""
+    words = " ".join(_LONG_WORD.findall(written))
     # In these languages, every letter folds to plain ones.
-    terms = [term for term in set(ANALYZER.analyze(" ".join(words))) if term.isascii() and term.isalpha()]
-    keys = (_key(term, stemmed) for term, stemmed in zip(terms, stems_of_terms(language, terms), strict=True))
-    return sorted(keys)
+    terms = [term for term in ANALYZER.analyze(words) if term.isascii() and term.isalpha()] if words else ()
+    return tuple(map(_key, terms, stems_of_terms(language, terms)))
 
 
 def _key(term: str, stemmed: str) -> str:
