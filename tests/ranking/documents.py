@@ -265,6 +265,10 @@ MANUAL = (
     page("kiln-begins", "Kiln firings of a cold winter in the old pottery down by the river", "Ash and a long night."),
     {**manual("kiln-all", "Kiln: firing a kiln", "Firing the kiln: a kiln firing. The kiln is fired, firing by firing.",
               "Kiln firing", "Firing a kiln"), "excerpt": "Firing the kiln, kiln firings."},
+    page("marbling", "Changing the ink marbling", "Ink marbling colors a cup: ink marbling needs a bath. "
+         "For ink marbling, wait a day."),
+    *(page(f"marbling-{at}", f"Ink marbling {name}", "Ash and sand are melted on the clay.")
+      for at, name in enumerate(("tongs", "aprons", "baskets", "sieves", "strainers"))),
     manual("glaze-section", "Pottery one", "Ash and sand are melted on the clay.", "Bowls and their glaze", "Cups"),
     manual("glaze-text", "Pottery two", "Ash and glaze are melted on the clay.", "Bowls and their sand", "Cups"),
     manual("slip-title", "Pottery slip", "Ash and sand are melted on the clay.", "Bowls and their sand", "Cups"),

@@ -289,6 +289,8 @@ MANUAL = (
         shelf="manual"),
     Row("hugo deplo", "hugo-begins hugo-with", "A title that begins with the query comes first, while one types.",
         shelf="manual"),
+    Row("ink marbling", "marbling …", "Titles that all begin with the query don't come before the page about it.",
+        shelf="manual"),
     Row("kiln firi", "kiln-all kiln-begins", "A page that is about nothing else comes before it.", shelf="manual"),
     Row("shelf board", "shelf-oak …", "Of a query with which many titles begin, none is meant.", shelf="manual"),
 )  # fmt: skip

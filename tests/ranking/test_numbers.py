@@ -49,6 +49,7 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos.MAX_INDEXED_CHARS", "thrice"): _WORK,
     ("relaxations._STOP_WORDS_ALONE", "thrice"): _LAST,
     ("scoring.MAX_NEIGHBOR_PAIRS", "thrice"): _LONG,
+    ("scoring.MAX_TITLES_BEGINNING", "thrice"): _WORK,
     ("relaxations._RARITY", "nothing"): _ANSWERS,
     ("relaxations._RARITY", "thrice"): _ANSWERS,
     ("search.FIRST_READ", "nothing"): _DISTINCT,

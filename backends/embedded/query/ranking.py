@@ -25,7 +25,8 @@ class Ranking:
         exact_title_boost: Addition, in units of the query's own weight, if the query equals the title.
         exact_section_boost: Addition if the query equals the title of a section.
         corrected_title_boost: Addition if a title or section title equals the query with mistyped words corrected.
-        title_beginning_boost: Addition if the title begins with the query, for queries of two words or more.
+        title_beginning_boost: Addition if the title begins with the query, for queries of two words or more; divided by
+            the number of such titles.
         character: Boost of a single character of an unspaced script.
         stop, stop_in_sentence: Boost of a stop word, which never has to match.
         title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighboring query words that

@@ -138,7 +138,9 @@ def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     titles = snapshot.terms(FILTER_TERMS, title_beginning(resolved.text.strip()), MAX_TITLES_BEGINNING + 1)
     if 0 < len(titles) <= MAX_TITLES_BEGINNING:
         begins = [(tantivy.Occur.Should, _Query.term_query(schema, FILTER_TERMS, term)) for term, _ in titles]
-        yield _Query.const_score_query(_Query.boolean_query(begins), boost * sum(term.idf for term in resolved.terms))
+        # The more titles begin like this, the less likely it is that one of them is meant.
+        boost *= sum(term.idf for term in resolved.terms) / len(titles)
+        yield _Query.const_score_query(_Query.boolean_query(begins), boost)
 
 
 def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
