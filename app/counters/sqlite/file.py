@@ -111,7 +111,8 @@ class SharedFile:
             try:
                 execute("BEGIN" if reading else "BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                self._begin_again(execute, error, deadline, reading)
+                deadline = deadline or time.monotonic() + self._wait_seconds
+                _begin_again(execute, error, deadline, reading)
             # In the same transaction, so that no step counts under the incarnation of an earlier opening.
             if not (reading or self._begun):
                 self._begin(execute)
@@ -156,7 +157,7 @@ class SharedFile:
         try:
             while True:
                 try:
-                    self._prepare(connection)
+                    _prepare(connection, self.path, self._schema, self._version)
                     break
                 except sqlite3.OperationalError as error:
                     if not _is_busy(error) or time.monotonic() > deadline:
@@ -171,62 +172,6 @@ class SharedFile:
         if self._housekeeper is None:
             self._housekeeper = Housekeeper(self)
         return self._execute
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        execute = connection.execute
-        # SQLite cannot change the page size of a file in WAL mode, so this comes first.
-        execute(f"PRAGMA page_size={_PAGE_BYTES}")
-        mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        if mode != "wal":
-            raise CountersUnavailable(
-                f"The counter file {self.path} cannot use a write-ahead log; put it on a local file system."
-            )
-        execute("PRAGMA synchronous=NORMAL")
-        # A fallback: normally the housekeeper moves the log long before it has this many pages.
-        execute("PRAGMA wal_autocheckpoint=8000")
-        if execute("PRAGMA user_version").fetchone()[0] == self._version and self._is_complete(execute):
-            return
-        execute("BEGIN IMMEDIATE")
-        try:
-            # Read again under the write lock, since another process may have prepared the file in between.
-            stored_version = execute("PRAGMA user_version").fetchone()[0]
-            if stored_version == self._version or (
-                stored_version == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-            ):
-                for statement in self._schema:
-                    execute(statement)
-                execute(f"PRAGMA user_version={self._version}")
-            else:
-                raise CountersDamaged(
-                    f"The file {self.path} contains another program's data, not counters of version {self._version}."
-                )
-            execute("COMMIT")
-        except BaseException:
-            connection.rollback()
-            raise
-
-    def _is_complete(self, execute: Execute) -> bool:
-        """Whether all tables and indexes exist: a later release may add some that an earlier one ignores."""
-        # SQLite's automatic indexes of primary keys have no SQL, and are not in the schema's list.
-        there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
-        return bool(there >= len(self._schema))
-
-    def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
-        """Retry the beginning of the transaction until another process releases the file."""
-        began = time.monotonic()
-        deadline = deadline or began + self._wait_seconds
-        pause = _SHORTEST_PAUSE
-        while True:
-            moment = time.monotonic()
-            if not _is_busy(error) or moment > deadline:
-                raise error
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
-            pause = min(max(_LONGEST_PAUSE, (moment - began) * _SHARE_OF_WAIT), pause * 1.5)
-            try:
-                execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as again:
-                error = again
 
     def _translated(self, error: sqlite3.Error) -> CountersUnavailable:
         code = _primary_code(error)
@@ -314,6 +259,65 @@ class MemoryFile:
 
     def close(self) -> None:
         """Do nothing, since the counters exist until the object is deleted."""
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, schema: tuple[str, ...], version: int) -> None:
+    """Create the tables of a new file, and add the tables that a later release has added."""
+    execute = connection.execute
+    # SQLite cannot change the page size of a file in WAL mode, so this comes first.
+    execute(f"PRAGMA page_size={_PAGE_BYTES}")
+    mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise CountersUnavailable(
+            f"The counter file {path} cannot use a write-ahead log; put it on a local file system."
+        )
+    execute("PRAGMA synchronous=NORMAL")
+    # A fallback: normally the housekeeper moves the log long before it has this many pages.
+    execute("PRAGMA wal_autocheckpoint=8000")
+    if execute("PRAGMA user_version").fetchone()[0] == version and _is_complete(execute, schema):
+        return
+    execute("BEGIN IMMEDIATE")
+    try:
+        # Read again under the write lock, since another process may have prepared the file in between.
+        stored_version = execute("PRAGMA user_version").fetchone()[0]
+        if stored_version == version or (
+            stored_version == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+        ):
+            for statement in schema:
+                execute(statement)
+            execute(f"PRAGMA user_version={version}")
+        else:
+            raise CountersDamaged(
+                f"The file {path} contains another program's data, not counters of version {version}."
+            )
+        execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _is_complete(execute: Execute, schema: tuple[str, ...]) -> bool:
+    """Whether all tables and indexes exist: a later release may add some that an earlier one ignores."""
+    # SQLite's automatic indexes of primary keys have no SQL, and are not in the schema's list.
+    there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
+    return bool(there >= len(schema))
+
+
+def _begin_again(execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
+    """Retry the beginning of the transaction until another process releases the file."""
+    began = time.monotonic()
+    pause = _SHORTEST_PAUSE
+    while True:
+        moment = time.monotonic()
+        if not _is_busy(error) or moment > deadline:
+            raise error
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
+        pause = min(max(_LONGEST_PAUSE, (moment - began) * _SHARE_OF_WAIT), pause * 1.5)
+        try:
+            execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as again:
+            error = again
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

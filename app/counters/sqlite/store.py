@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.counters.base import CounterStore
 from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
-from app.counters.sqlite import steps
+from app.counters.sqlite import schema, steps
 from app.counters.sqlite.file import MemoryFile, SharedFile
 from app.counters.sqlite.housekeeper import Execute
 from app.counters.values import (
@@ -39,18 +39,18 @@ class SqliteCounters(CounterStore):
     name = "sqlite"
 
     def __init__(self, path: Path | None, *, busy_seconds: float) -> None:
-        self._latest = steps.Latest()
+        self._latest = schema.Latest()
         self.floors = Floors()
-        housekeep, begin = partial(steps.sweep, self._latest), partial(_begin, self.floors)
+        housekeep, begin = partial(schema.sweep, self._latest), partial(_begin, self.floors)
         self._file: SharedFile | MemoryFile
         if path is None:
             self.name = "memory"
-            self._file = MemoryFile(schema=steps.SCHEMA, housekeep=housekeep, begin=begin)
+            self._file = MemoryFile(schema=schema.SCHEMA, housekeep=housekeep, begin=begin)
         else:
             self._file = SharedFile(
                 path,
-                schema=steps.SCHEMA,
-                version=steps.VERSION,
+                schema=schema.SCHEMA,
+                version=schema.VERSION,
                 busy_seconds=busy_seconds,
                 housekeep=housekeep,
                 begin=begin,

@@ -74,16 +74,16 @@ def test_charge_arriving_after_its_cancellation_is_not_made(
 ) -> None:
     """A proxy may reorder commands."""
     commands: list[tuple[object, ...]] = []
-    asked = impatient._connections.ask
+    asked = impatient._server.connections.ask
 
     def lose(*command: object) -> object:
         commands.append(command)
         if len(commands) == 2:  # The first command reads the day's usage.
-            impatient._connections.ask = asked
+            impatient._server.connections.ask = asked
             raise AnswerLost
         return asked(*command)
 
-    impatient._connections.ask = lose
+    impatient._server.connections.ask = lose
     with pytest.raises(CountersUnavailable):
         impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
     until_it_is_back(impatient.check)
@@ -104,24 +104,24 @@ def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
 ) -> None:
     until_it_is_back(lambda: step(impatient))
     used = counters.usage_of_day(1, TODAY).used
-    asked = impatient._connections.ask
+    asked = impatient._server.connections.ask
 
     def lose(*command: object) -> object:
         raise AnswerLost
 
     def lose_the_answer_of_the_second(*command: object) -> object:
-        impatient._connections.ask = lose_the_answer
+        impatient._server.connections.ask = lose_the_answer
         return asked(*command)
 
     def lose_the_answer(*command: object) -> object:
         asked(*command)  # A script that is not on the server yet is sent again.
-        impatient._connections.ask = asked
+        impatient._server.connections.ask = asked
         raise AnswerLost
 
-    impatient._connections.ask = lose
+    impatient._server.connections.ask = lose
     with pytest.raises(CountersUnavailable):
         step(impatient)
-    impatient._connections.ask = lose_the_answer_of_the_second
+    impatient._server.connections.ask = lose_the_answer_of_the_second
     for _ in range(3):
         impatient.check()
 

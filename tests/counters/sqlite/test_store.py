@@ -18,7 +18,7 @@ import pytest
 from app.counters import create_counters
 from app.counters.base import CounterStore
 from app.counters.metering import day_of
-from app.counters.sqlite import housekeeper, steps
+from app.counters.sqlite import housekeeper, schema
 from app.counters.sqlite.store import SqliteCounters
 from app.counters.values import CountersDamaged, CountersUnavailable, UncountedSearch, UsageReservation, WindowRequest
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
@@ -262,7 +262,7 @@ def test_sweep_ignores_times_from_before_a_clear(path: Path) -> None:
         store.consume([MINUTE], now=NOW + 2 * 86_400)
         store.clear()
         store.settle(search, once="t", now=NOW)
-        store._run(lambda execute: steps.sweep(store._latest, execute))
+        store._run(lambda execute: schema.sweep(store._latest, execute))
         store.settle(search, once="t", now=NOW)
         assert store.usage_of_day(1, day_of(NOW)).used == 1
 
