@@ -73,33 +73,33 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
-        self._failing_sites = Backoff()
+        self._lagging_sites = _LaggingSites(runtime)
         self._worker = create_worker_process(runtime.settings.data_path)
         self.jobs = [
-            Job("engine-tasks", 1.0, self._run_engine_tasks),
-            Job("lagging-sites", 2.0, self._apply_lagging),
-            Job("failing-sites", 2.0, self._apply_failing, apart=True),
+            Job("engine-tasks", 1.0, partial(_run_engine_tasks, runtime)),
+            Job("lagging-sites", 2.0, self._lagging_sites.apply),
+            Job("failing-sites", 2.0, self._lagging_sites.retry, apart=True),
             Job("keys-last-used", 30.0, runtime.keys_last_used.flush),
             Job("key-exposures", 30.0, runtime.key_exposures.flush),
             Job("engine-maintenance", 10.0, runtime.engines.run_maintenance),
             Job("late-charges", 2.0, runtime.late_charges.settle, apart=True),
             Job("usage-copies", 30.0, runtime.usage_copies.flush),
-            Job("credential-versions", 60.0, self._heal_versions),
-            Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
+            Job("credential-versions", 60.0, partial(_heal_versions, runtime)),
+            Job("abandoned-rebuilds", 60.0, partial(_end_abandoned_rebuilds, runtime)),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, release_free_memory),
             Job("file-copies", 600.0, runtime.file_copies.delete_old),
             Job("health", 10.0, runtime.health.check, apart=True),
-            Job("syncs", 30.0, self._end_syncs, apart=True),
-            Job("sessions", 3600.0, self._delete_sessions),
-            Job("deleted-sites", 3600.0, self._purge_deleted_sites, apart=True),
-            Job("click-lessons", 1800.0, self._learn_from_clicks, apart=True),
+            Job("syncs", 30.0, partial(_end_syncs, runtime), apart=True),
+            Job("sessions", 3600.0, partial(_delete_sessions, runtime)),
+            Job("deleted-sites", 3600.0, partial(_purge_deleted_sites, runtime), apart=True),
+            Job("click-lessons", 1800.0, partial(_learn_from_clicks, runtime, self._stopping.is_set), apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
             Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
-            Job("quota-warnings", 60.0, self._warn_owners),
+            Job("quota-warnings", 60.0, partial(_warn_owners, runtime)),
         ]
         if runtime.settings.sends_mail:
-            self.jobs.append(Job("digests", 600.0, self._queue_digests, apart=True))
+            self.jobs.append(Job("digests", 600.0, partial(_queue_digests, runtime, self._stopping.is_set), apart=True))
         if runtime.vectorizer is not None:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
@@ -129,13 +129,13 @@ class Jobs:
         for thread in self._threads:
             thread.join(timeout=10)
         self._worker.stop()
-        self._attempt(Job("webhooks", 0, self._runtime.deliverer.stop))
-        self._attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
-        self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
-        self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
+        _attempt(Job("webhooks", 0, self._runtime.deliverer.stop))
+        _attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
+        _attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
+        _attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
         self._runtime.late_charges.close()
         # Must come after the late charges, which change the usage to copy.
-        self._attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
+        _attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
         self._runtime.events.stop()
 
     def run_all(self) -> None:
@@ -166,7 +166,7 @@ class Jobs:
             for build, sites in builds:
                 for site_id in sites:
                     if not self._stopping.is_set():
-                        self._attempt(Job(f"missing-index {site_id}", 0, partial(build, site_id)))
+                        _attempt(Job(f"missing-index {site_id}", 0, partial(build, site_id)))
             return len(missing) + len(outdated)
 
     def _keep_restoring(self) -> None:
@@ -179,7 +179,7 @@ class Jobs:
 
         tries = 0
         while remaining != 0 and not self._stopping.is_set():
-            self._attempt(Job("missing-indexes", 0, restore))
+            _attempt(Job("missing-indexes", 0, restore))
             if remaining != 0:
                 tries += 1
                 self._stopping.wait(RESTORE_PAUSES.after(tries))
@@ -189,84 +189,9 @@ class Jobs:
         while not self._stopping.wait(0.5):
             for job in jobs:
                 if time.monotonic() >= job.due_at:
-                    self._attempt(job)
+                    _attempt(job)
                     # The interval starts when the job ends, so that a slow job does not run without a pause.
                     job.due_at = time.monotonic() + job.every_seconds
-
-    def _attempt(self, job: Job) -> bool:
-        """Run a job once and return whether it succeeded. Failures are logged."""
-        try:
-            job.run()
-        except Exception as error:
-            if is_unavailable(error) or isinstance(error, _AWAY):
-                log.warning("job %s is postponed: %s", job.name, error)
-            else:
-                log.exception("job %s failed", job.name)
-            return False
-        return True
-
-    def _run_engine_tasks(self) -> None:
-        runtime = self._runtime
-        with runtime.locks.try_hold("engine-tasks") as is_held:
-            if is_held:
-                run_due_tasks(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
-
-    def _apply_lagging(self) -> None:
-        runtime = self._runtime
-        with runtime.locks.try_hold("lagging-sites") as is_held:
-            if not is_held:
-                return
-            lagging = self._lagging()
-            # Sites that failed are retried in a separate thread, so that slow failures do not delay other sites.
-            for site_id in [site_id for site_id in lagging if site_id not in self._failing_sites][:SITES_AT_ONCE]:
-                self._apply(site_id, lagging[site_id])
-
-    def _apply_failing(self) -> None:
-        """Retry sites whose index could not be updated, with backoff and in a separate thread."""
-        runtime = self._runtime
-        due = self._failing_sites.due()
-        if not due:
-            return
-        with runtime.locks.try_hold("failing-sites") as is_held:
-            if not is_held:
-                return
-            lagging = self._lagging()
-            for site_id in [site_id for site_id in due if site_id in lagging][:SITES_AT_ONCE]:
-                self._apply(site_id, lagging[site_id])
-
-    def _lagging(self) -> dict[int, int]:
-        with self._runtime.database.read() as session:
-            lagging = dict(lagging_sites(session))
-        self._failing_sites.forget_all_but(lagging.keys())
-        return lagging
-
-    def _apply(self, site_id: int, revision: int) -> None:
-        # A problem with one site must not delay other sites.
-        if not self._attempt(
-            Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))
-        ):
-            self._failing_sites.note_failure(site_id)
-
-    def _heal_versions(self) -> None:
-        # No change takes a minute, so the process that made an older unfinished change must have died.
-        self._runtime.counters.heal_credential_epochs(60, now=now().timestamp())
-
-    def _end_abandoned_rebuilds(self) -> None:
-        runtime = self._runtime
-        with runtime.database.read() as session:
-            rebuilding = session.scalars(select(Site.id).where(Site.rebuilding)).all()
-        for site_id in rebuilding:
-            runtime.rebuilder.end_if_abandoned(site_id)
-
-    def _end_syncs(self) -> None:
-        """End lapsed syncs and resume interrupted sweeps. A separate job, since an unavailable engine delays it."""
-        runtime = self._runtime
-        with runtime.locks.try_hold("syncs") as is_held:
-            if not is_held:
-                return
-            runtime.syncs.lapse()
-            for sweep in runtime.syncs.interrupted():
-                self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
 
     def _start_source_runs(self) -> None:
         """Queue scheduled runs that are due, and start the worker if runs are waiting."""
@@ -283,38 +208,123 @@ class Jobs:
         if waiting and self._background and runtime.settings.crawl_runs:
             self._worker.start()
 
-    def _warn_owners(self) -> None:
-        runtime = self._runtime
-        with runtime.locks.try_hold("quota-warnings") as is_held:
-            if is_held:
-                warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
 
-    def _queue_digests(self) -> None:
-        runtime = self._runtime
-        with runtime.locks.try_hold("digests") as is_held:
-            if is_held:
-                Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed).queue_due(
-                    self._stopping.is_set
-                )
+class _LaggingSites:
+    """Sites whose index lacks changes that are in SQL, because a process was killed or the engine was unavailable."""
 
-    def _learn_from_clicks(self) -> None:
-        runtime = self._runtime
-        with runtime.locks.try_hold("click-lessons") as is_held:
-            if is_held:
-                learn_due(runtime, self._stopping.is_set)
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self._failing = Backoff()
 
-    def _purge_deleted_sites(self) -> None:
+    def apply(self) -> None:
+        """Update the indexes of lagging sites, except those that failed before."""
         runtime = self._runtime
-        with runtime.locks.try_hold("deleted-sites") as is_held:
-            if is_held:
-                purge_deleted(runtime)
+        with runtime.locks.try_hold("lagging-sites") as is_held:
+            if not is_held:
+                return
+            lagging = self._lagging()
+            # Sites that failed are retried in a separate thread, so that slow failures do not delay others.
+            for site_id in [site_id for site_id in lagging if site_id not in self._failing][:SITES_AT_ONCE]:
+                self._update(site_id, lagging[site_id])
 
-    def _delete_sessions(self) -> None:
-        with self._runtime.database.write() as session:
-            sessions.delete_expired_sessions(session)
-            delete_expired_invitations(session)
-            delete_old_entries(session)
-            emails.delete_expired_resets(session)
-            emails.delete_expired_changes(session)
-            delete_old_copies(session)
-        delete_surplus_entries(self._runtime.database)
+    def retry(self) -> None:
+        """Retry sites whose index could not be updated, with backoff and in a separate thread."""
+        runtime = self._runtime
+        due = self._failing.due()
+        if not due:
+            return
+        with runtime.locks.try_hold("failing-sites") as is_held:
+            if not is_held:
+                return
+            lagging = self._lagging()
+            for site_id in [site_id for site_id in due if site_id in lagging][:SITES_AT_ONCE]:
+                self._update(site_id, lagging[site_id])
+
+    def _lagging(self) -> dict[int, int]:
+        with self._runtime.database.read() as session:
+            lagging = dict(lagging_sites(session))
+        self._failing.forget_all_but(lagging.keys())
+        return lagging
+
+    def _update(self, site_id: int, revision: int) -> None:
+        # A problem with one site must not delay other sites.
+        if not _attempt(Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))):
+            self._failing.note_failure(site_id)
+
+
+def _attempt(job: Job) -> bool:
+    """Run a job once and return whether it succeeded. Failures are logged."""
+    try:
+        job.run()
+    except Exception as error:
+        if is_unavailable(error) or isinstance(error, _AWAY):
+            log.warning("job %s is postponed: %s", job.name, error)
+        else:
+            log.exception("job %s failed", job.name)
+        return False
+    return True
+
+
+def _run_engine_tasks(runtime: Runtime) -> None:
+    with runtime.locks.try_hold("engine-tasks") as is_held:
+        if is_held:
+            run_due_tasks(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
+
+
+def _heal_versions(runtime: Runtime) -> None:
+    # No change takes a minute, so the process that made an older unfinished change must have died.
+    runtime.counters.heal_credential_epochs(60, now=now().timestamp())
+
+
+def _end_abandoned_rebuilds(runtime: Runtime) -> None:
+    with runtime.database.read() as session:
+        rebuilding = session.scalars(select(Site.id).where(Site.rebuilding)).all()
+    for site_id in rebuilding:
+        runtime.rebuilder.end_if_abandoned(site_id)
+
+
+def _end_syncs(runtime: Runtime) -> None:
+    """End lapsed syncs and resume interrupted sweeps. A separate job, since an unavailable engine delays it."""
+    with runtime.locks.try_hold("syncs") as is_held:
+        if not is_held:
+            return
+        runtime.syncs.lapse()
+        for sweep in runtime.syncs.interrupted():
+            _attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
+
+
+def _warn_owners(runtime: Runtime) -> None:
+    with runtime.locks.try_hold("quota-warnings") as is_held:
+        if is_held:
+            warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
+
+
+def _queue_digests(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:
+    with runtime.locks.try_hold("digests") as is_held:
+        if is_held:
+            Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed).queue_due(
+                is_stopping
+            )
+
+
+def _learn_from_clicks(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:
+    with runtime.locks.try_hold("click-lessons") as is_held:
+        if is_held:
+            learn_due(runtime, is_stopping)
+
+
+def _purge_deleted_sites(runtime: Runtime) -> None:
+    with runtime.locks.try_hold("deleted-sites") as is_held:
+        if is_held:
+            purge_deleted(runtime)
+
+
+def _delete_sessions(runtime: Runtime) -> None:
+    with runtime.database.write() as session:
+        sessions.delete_expired_sessions(session)
+        delete_expired_invitations(session)
+        delete_old_entries(session)
+        emails.delete_expired_resets(session)
+        emails.delete_expired_changes(session)
+        delete_old_copies(session)
+    delete_surplus_entries(runtime.database)

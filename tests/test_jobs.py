@@ -38,7 +38,7 @@ def clock() -> Clock:
 @pytest.fixture
 def jobs(app: Flask, clock: Clock) -> Iterator[Jobs]:
     jobs = Jobs(app.extensions["runtime"])
-    jobs._failing_sites = Backoff(clock, Pauses(2.0, 300.0, chance=lambda: 1.0))
+    jobs._lagging_sites._failing = Backoff(clock, Pauses(2.0, 300.0, chance=lambda: 1.0))
     yield jobs
     jobs._stopping.set()
     for thread in jobs._threads:
