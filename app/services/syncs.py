@@ -226,25 +226,7 @@ class Syncs:
         def write(session: Session) -> Written[_Step | ApiError]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
-            sync = _open(session, site, sync_id)
-            sync.called_at = now()
-            if sync.removed is None:
-                refusal = _check_share(session, sync, max_removed_percent)
-                if refusal is not None:
-                    session.flush()
-                    return Written(refusal)  # The caller raises it, so that the time of the call is stored.
-                sync.removed = 0
-            rows = unseen_rows(session, sync, after, SWEEP_STEP)
-            removed = remove_stored(session, site, [identifier for _, identifier in rows])
-            sync.removed += removed
-            forgot_fields = False
-            if removed:
-                forgot_fields = forget_if_empty(site)
-                session.flush()
-                count_changed(session, account_id, removed)
-            session.flush()
-            step = _Step(rows[-1] if rows else None, site.revision, sync.removed)
-            return Written(step, account_id if forgot_fields else None)
+            return _sweep_step(session, site, _open(session, site, sync_id), max_removed_percent, after)
 
         while True:
             step = self._transactions.run(account_id, write)
@@ -332,6 +314,34 @@ def _make_room(session: Session, site_id: int) -> None:
         raise ApiError(
             ErrorCode.SYNC_RUNNING, f"{counted(MAX_SYNCS, 'sync')} of this site are running; finish or abandon one."
         )
+
+
+def _sweep_step(
+    session: Session, site: Site, sync: Sync, max_removed_percent: int, after: tuple[int, str]
+) -> Written[_Step | ApiError]:
+    """Remove the next unseen documents, after checking in the first step whether they may be removed.
+
+    Args:
+        after: Revision and ID of the last document that the previous step removed.
+    """
+    sync.called_at = now()
+    if sync.removed is None:
+        refusal = _check_share(session, sync, max_removed_percent)
+        if refusal is not None:
+            session.flush()
+            return Written(refusal)  # The caller raises it, so that the time of the call is stored.
+        sync.removed = 0
+    rows = unseen_rows(session, sync, after, SWEEP_STEP)
+    removed = remove_stored(session, site, [identifier for _, identifier in rows])
+    sync.removed += removed
+    forgot_fields = False
+    if removed:
+        forgot_fields = forget_if_empty(site)
+        session.flush()
+        count_changed(session, site.account_id, removed)
+    session.flush()
+    step = _Step(rows[-1] if rows else None, site.revision, sync.removed)
+    return Written(step, site.account_id if forgot_fields else None)
 
 
 def _check_share(session: Session, sync: Sync, max_removed_percent: int) -> ApiError | None:

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.config import ConfigurationError
-from app.services.indexing import indexer
+from app.services.indexing import indexer, site_indexes
 from app.services.indexing.site_indexes import missing_indexes, outdated_indexes
 from backends.embedded.index import disk, store
 from backends.embedded.index.schema import SCHEMA_VERSION
@@ -107,15 +107,14 @@ def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
     part = original.app.extensions["runtime"]
     part.engines.current.close()
     seen: list[list[str]] = []
-    begin_index = part.indexer.begin_index
 
     def begin(*arguments: Any) -> str:
         seen.append(found(original, original.app))
         ApiClient(original.app, original.tokens["private"]).post("/api/v1/index/bulk", json={"documents": [page(3)]})
         seen.append(found(original, original.app))
-        return str(begin_index(*arguments))
+        return indexer.begin_index(*arguments)
 
-    monkeypatch.setattr(part.indexer, "begin_index", begin)
+    monkeypatch.setattr(site_indexes, "begin_index", begin)
     assert outdated_indexes(part.database, part.engines) == [original.site_id]
 
     original.app.extensions["jobs"].restore_indexes()

@@ -1,8 +1,8 @@
 """Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
 
 This is the entrance to analytics. ``event_lines.py`` defines the events, ``event_journal.py`` manages their files,
-``event_ingestion.py`` moves them to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and
-``reports.py`` reads them.
+``journal_mover.py`` moves them to SQL, ``event_ingestion.py`` writes their rows, ``rollups.py`` counts them,
+``event_retention.py`` deletes them, and ``reports.py`` reads them.
 """
 
 from __future__ import annotations
@@ -15,25 +15,17 @@ import weakref
 from pathlib import Path
 
 from prometheus_client import Counter
-from sqlalchemy import delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from app import clock
 from app.clock import Pauses
-from app.models import EventJournal
-from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS
-from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.event_journal import (
     EventJournalUnavailable,
     Journal,
-    directory_id,
-    finished_journal,
-    left_journals,
 )
 from app.services.analytics.event_lines import Click, SearchEvent, encode
 from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_site
-from app.storage.database import ROW_LOCK, Database, is_unavailable
+from app.services.analytics.journal_mover import JournalMover
+from app.storage.database import Database, is_unavailable
 
 __all__ = [
     "Click",
@@ -45,8 +37,6 @@ __all__ = [
     "forget_site",
 ]
 
-PORTION_BYTES = 131_072
-"""Bytes of a journal moved in one transaction: about a thousand events."""
 ROTATION_BYTES = 4_194_304
 """Size at which a completely moved journal is replaced by a new journal."""
 GATHER_SECONDS = 0.5
@@ -82,7 +72,7 @@ class EventRecorder:
         self, directory: Path, database: Database, *, retention_days: int | None = None, background: bool = True
     ):
         self._directory = directory
-        self._database = database
+        self._mover = JournalMover(directory, database)
         self._maintenance = None if retention_days is None else EventMaintenance(database, retention_days)
         self._background = background
         self._begin_afresh()
@@ -104,7 +94,6 @@ class EventRecorder:
         self._unlogged = 0
         """Number of events lost since the last log line about lost events."""
         self._log_lost_at = 0.0
-        self._directory_id: str | None = None
         self._maintenance_due = 0.0
 
     def _after_fork(self) -> None:
@@ -226,13 +215,7 @@ class EventRecorder:
                     self._maintain()
         except (SQLAlchemyError, OSError) as error:
             if not self._away:
-                fault = isinstance(error, SQLAlchemyError) and not is_unavailable(error)
-                log.log(
-                    logging.ERROR if fault else logging.WARNING,
-                    "search events stay on disk until they can be moved: %s",
-                    error,
-                    exc_info=fault,
-                )
+                _log_failure(error)
             self._away = True
             return False
         if self._away:
@@ -251,18 +234,8 @@ class EventRecorder:
         journal = self._journal
         if journal is None:
             return 0
-        moved = 0
-        position = self._moved.get(journal.id, 0)
-        # Events that arrive meanwhile wait. Otherwise, a busy journal would be moved constantly, one or two events at a
-        # time.
-        size = journal.size
-        while position < size:
-            count, end = self._move(journal, ended=False)
-            moved += count
-            if end == position:
-                break  # Only an incomplete line is left.
-            position = end
-            self._moved = {journal.id: end}
+        moved, position = self._mover.move_all(journal, self._moved.get(journal.id, 0), ended=False)
+        self._moved = {journal.id: position}
         if position >= ROTATION_BYTES:
             self._retire()
         return moved
@@ -275,75 +248,23 @@ class EventRecorder:
             if journal is None or journal.size != self._moved.get(journal.id, 0):
                 return
             self._journal = None
-        self._finish(journal)
+        self._mover.finish(journal)
 
     def _flush_left(self) -> int:
         while self._given_up:
-            # Closing a journal releases its lock, so the loop below takes it over like the journal of a dead process.
+            # Closing a journal releases its lock, so that it is taken over like the journal of a dead process.
             self._given_up.pop().close()
-        moved = 0
-        for journal in left_journals(self._directory):
-            size = journal.size
-            position = 0
-            while position < size:
-                count, position = self._move(journal, ended=True)
-                moved += count
-            self._finish(journal)
-        return moved
-
-    def _move(self, journal: Journal, *, ended: bool) -> tuple[int, int]:
-        """Move one portion: events, roll-ups, and the new position, in one transaction.
-
-        Returns:
-            Number of events read, and the new position.
-        """
-        with self._database.write() as session:
-            # The lock on the position keeps two processes from moving the same portion.
-            position = session.scalar(
-                select(EventJournal.position).where(EventJournal.id == journal.id).with_for_update(**ROW_LOCK)
-            )
-            portion = journal.read(position or 0, PORTION_BYTES, ended=ended)
-            if portion.end == (position or 0):
-                return 0, portion.end
-            if position is None:
-                session.add(EventJournal(id=journal.id, directory_id=self._identity(), position=portion.end))
-                session.flush()
-            else:
-                session.execute(update(EventJournal).where(EventJournal.id == journal.id).values(position=portion.end))
-            dropped = ingest(session, portion.entries, self._today()) if portion.entries else 0
-        _report(journal, portion.damaged, dropped)
-        return len(portion.entries), portion.end
-
-    @staticmethod
-    def _today() -> int:
-        return to_microseconds(clock.now()) // DAY_MICROSECONDS
-
-    def _identity(self) -> str:
-        if self._directory_id is None:
-            self._directory_id = directory_id(self._directory)
-        return self._directory_id
-
-    def _finish(self, journal: Journal) -> None:
-        """Delete a moved journal, then its position. In the other order, a crash in between would move events twice."""
-        journal.remove()
-        identity = self._identity()
-        try:
-            with self._database.write() as session:
-                # All deleted journals of the folder, including those whose process died before it deleted the position.
-                journal_ids = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
-                deleted_ids = [
-                    journal_id for journal_id in journal_ids if finished_journal(self._directory, journal_id)
-                ]
-                session.execute(delete(EventJournal).where(EventJournal.id.in_(deleted_ids)))
-        except SQLAlchemyError as error:
-            log.warning("search events: the record of %s is deleted with the next one: %s", journal.path.name, error)
+        return self._mover.move_left()
 
 
-def _report(journal: Journal, damaged: int, dropped: int) -> None:
-    if damaged:
-        log.error("search events: skipped %d damaged lines in %s", damaged, journal.path.name)
-    if dropped:
-        log.info("search events: dropped %d of deleted sites or erased visitors", dropped)
+def _log_failure(error: Exception) -> None:
+    fault = isinstance(error, SQLAlchemyError) and not is_unavailable(error)
+    log.log(
+        logging.ERROR if fault else logging.WARNING,
+        "search events stay on disk until they can be moved: %s",
+        error,
+        exc_info=fault,
+    )
 
 
 def _after_fork() -> None:

@@ -205,13 +205,13 @@ class Vectorizer:
                 break
             chunks[place] = texts
         try:
-            return self._embed(chunks)
+            return _embed(self._embedder, chunks)
         except EmbedderRefused:
             vectors: dict[tuple[int, str], bytes] = {}
             refusals: dict[tuple[int, str], EmbedderRefused] = {}
         for place, texts in chunks.items():
             try:
-                vectors |= self._embed({place: texts})
+                vectors |= _embed(self._embedder, {place: texts})
             except EmbedderRefused as error:
                 refusals[place] = error
         if len(refusals) == len(chunks):
@@ -219,17 +219,6 @@ class Vectorizer:
         for (_, id), refusal in refusals.items():
             log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, refusal)
         return vectors | dict.fromkeys(refusals, b"")
-
-    def _embed(self, chunks: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], bytes]:
-        vectors = self._embedder.embed_documents(
-            [text for texts in chunks.values() for text in texts], EMBEDDING_SECONDS
-        )
-        quantized: dict[tuple[int, str], bytes] = {}
-        start = 0
-        for place, texts in chunks.items():
-            quantized[place] = quantize(vectors[start : start + len(texts)])
-            start += len(texts)
-        return quantized
 
     def _finish(self, site_id: int, model: str, revision: int) -> None:
         with self._database.write() as session:
@@ -259,6 +248,16 @@ class Vectorizer:
                 return False
             site.vectors_revision = 0
             return True
+
+
+def _embed(embedder: Embedder, chunks: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], bytes]:
+    vectors = embedder.embed_documents([text for texts in chunks.values() for text in texts], EMBEDDING_SECONDS)
+    quantized: dict[tuple[int, str], bytes] = {}
+    start = 0
+    for place, texts in chunks.items():
+        quantized[place] = quantize(vectors[start : start + len(texts)])
+        start += len(texts)
+    return quantized
 
 
 def _is_of(model: str, stored: str, dimension: int | None) -> bool:

@@ -12,21 +12,21 @@ from typing import Any
 import orjson
 from sqlalchemy.orm import Session
 
-from app.clock import now, today
+from app.clock import today
 from app.counters.base import CounterStore
 from app.errors import ApiError, Detail, ErrorCode, validation_error
-from app.models import API_SOURCE, Sync
+from app.models import API_SOURCE
 from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.stored_documents import (
     Origin,
+    SeenMarks,
     count_marks,
     find_open_sync,
     known_ids,
     read_stored,
     remove_stored,
-    seen_ids,
     store,
     sync_not_found,
 )
@@ -259,7 +259,7 @@ def _put(
     created: list[int | ApiError] = []
     accepted: dict[str, tuple[ValidDocument, Origin]] = {}
     site_kinds = SeenKinds(kinds_of(site))
-    marks = _Marks(session)
+    marks = SeenMarks(session)
     for batch in batches:
         sync = None if batch.sync_id is None else find_open_sync(session, site.id, batch.sync_id)
         if batch.sync_id is not None and sync is None:
@@ -380,22 +380,6 @@ def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[De
         yield Detail(
             field, problem.code, f"{name or place} {problem}", {"index": change.position, "id": change.id}
         )  # fmt: skip
-
-
-class _Marks:
-    """The documents that syncs have seen in an uncommitted transaction, so that each document counts once."""
-
-    def __init__(self, session: Session):
-        self._session = session
-        self._ids: dict[int, set[str]] = {}
-
-    def origin(self, sync: Sync, documents: Sequence[ValidDocument]) -> Origin:
-        """Mark documents as seen by a sync, and return their origin."""
-        ids = {document.id for document in documents} - self._ids.setdefault(sync.number, set())
-        sync.seen += len(ids) - len(seen_ids(self._session, sync, list(ids)))
-        sync.called_at = now()
-        self._ids[sync.number] |= ids
-        return Origin(sync.source, sync.number)
 
 
 def _over_quota(limit: int, document_count: int, created: int) -> ApiError:

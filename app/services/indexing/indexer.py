@@ -86,7 +86,7 @@ class Indexer:
                     self._apply(site_id, revision, written)
 
     def _apply(self, site_id: int, revision: int, written: Sequence[Document]) -> None:
-        site = self._load(site_id)
+        site = _load(self._database, site_id)
         if site is None:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
@@ -115,7 +115,7 @@ class Indexer:
                 applied = self.send(engine, site.id, site.engine_index, site.applied_revision, site_kinds)
         except IndexNotFound:
             return self._rebuild(engine, site)
-        self._note_applied(site, applied)
+        _note_applied(self._database, site, applied)
         return applied
 
     def send(
@@ -162,26 +162,16 @@ class Indexer:
         if not site.applied_revision:
             _create(engine, site, site.engine_index)
             applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
-            self._note_applied(site, applied)
+            _note_applied(self._database, site, applied)
             return applied
         if site.rebuilding:
             raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
-        index = self.begin_index(engine, site)
+        index = begin_index(engine, site)
         applied = self.send(engine, site.id, index, 0, SeenKinds(kinds_of(site)))
         # The site was deleted meanwhile, so nothing else would delete this index.
         if not self.switch(site.id, engine, index, applied, now()):
             engine.delete_index(index)
         return applied
-
-    def begin_index(self, engine: SearchBackend, site: Site) -> str:
-        """Create the empty index that follows the site's current index, and return its name.
-
-        If a killed process left an incomplete index with this name, it is deleted first.
-        """
-        index = site.index_name(site.index_generation + 1)
-        engine.delete_index(index)
-        _create(engine, site, index)
-        return index
 
     def switch(
         self,
@@ -192,7 +182,7 @@ class Indexer:
         old_due_at: datetime,
         index_kinds: SeenKinds | None = None,
     ) -> bool:
-        """Switch a site to the index that :meth:`begin_index` created. The caller holds the site's lock.
+        """Switch a site to the index that :func:`begin_index` created. The caller holds the site's lock.
 
         Args:
             revision: The revision of the index.
@@ -211,35 +201,8 @@ class Indexer:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return False
-            # Gateway keys belong to the site, but keys issued by the engine are for the old index.
-            end_direct_keys(session, EngineCredential.site_id == site.id)
-            add_task(session, site.engine, DELETE_INDEX, site.engine_index, due_at=old_due_at)
-            site.engine = engine.identity
-            site.engine_index = index
-            site.index_generation += 1
-            site.applied_revision = revision
-            site.indexing_failed_at = site.indexing_error = None
-            if index_kinds is not None:
-                _remove_unused_fields(session, site, index_kinds)
+            _assign_index(session, site, engine, index, revision, old_due_at, index_kinds)
         return True
-
-    def _note_applied(self, site: Site, revision: int) -> None:
-        with self._database.write() as session:
-            session.execute(
-                update(Site)
-                # A concurrent switch has set the revision of the new index, which must not be overwritten.
-                .where(Site.id == site.id, Site.index_generation == site.index_generation)
-                .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
-            )
-            if session.scalar(select(Site.rebuilding).where(Site.id == site.id)):
-                return  # The index that is being built must also receive the deletions.
-            session.execute(
-                delete(StoredDocument).where(
-                    StoredDocument.site_id == site.id,
-                    StoredDocument.revision <= revision,
-                    StoredDocument.body.is_(None),
-                )
-            )
 
     def restore(self, site_id: int) -> Site | None:
         """Build a site's index from its documents if the engine does not have it.
@@ -272,7 +235,7 @@ class Indexer:
                 raise NothingToFind
 
     def _restore(self, site_id: int) -> Site | None:
-        site = self._load(site_id)
+        site = _load(self._database, site_id)
         if site is None:
             return None
         engine = self._engines.get_engine(site.engine)
@@ -286,12 +249,40 @@ class Indexer:
                 if self._engines.is_available(site.engine):
                     self.refuse_if_empty(site_id)
                 raise
-            return self._load(site_id)
+            return _load(self._database, site_id)
         return site
 
-    def _load(self, site_id: int) -> Site | None:
-        with self._database.read() as session:
-            return session.get(Site, site_id)
+
+def begin_index(engine: SearchBackend, site: Site) -> str:
+    """Create the empty index that follows the site's current index, and return its name.
+
+    If a killed process left an incomplete index with this name, it is deleted first.
+    """
+    index = site.index_name(site.index_generation + 1)
+    engine.delete_index(index)
+    _create(engine, site, index)
+    return index
+
+
+def _assign_index(
+    session: Session,
+    site: Site,
+    engine: SearchBackend,
+    index: str,
+    revision: int,
+    old_due_at: datetime,
+    index_kinds: SeenKinds | None,
+) -> None:
+    # Gateway keys belong to the site, but keys issued by the engine are for the old index.
+    end_direct_keys(session, EngineCredential.site_id == site.id)
+    add_task(session, site.engine, DELETE_INDEX, site.engine_index, due_at=old_due_at)
+    site.engine = engine.identity
+    site.engine_index = index
+    site.index_generation += 1
+    site.applied_revision = revision
+    site.indexing_failed_at = site.indexing_error = None
+    if index_kinds is not None:
+        _remove_unused_fields(session, site, index_kinds)
 
 
 def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) -> None:
@@ -312,6 +303,25 @@ def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) 
     remember(site, {name: kinds & current[name] for name, kinds in kinds_of_fields if name in current})
 
 
+def _note_applied(database: Database, site: Site, revision: int) -> None:
+    with database.write() as session:
+        session.execute(
+            update(Site)
+            # A concurrent switch has set the revision of the new index, which must not be overwritten.
+            .where(Site.id == site.id, Site.index_generation == site.index_generation)
+            .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
+        )
+        if session.scalar(select(Site.rebuilding).where(Site.id == site.id)):
+            return  # The index that is being built must also receive the deletions.
+        session.execute(
+            delete(StoredDocument).where(
+                StoredDocument.site_id == site.id,
+                StoredDocument.revision <= revision,
+                StoredDocument.body.is_(None),
+            )
+        )
+
+
 def site_is_kept(engines: Engines, site: Site) -> bool:
     """Whether the site's index still has its documents: always, except for ``memory://`` in a new process."""
     engine = engines.get_engine(site.engine)
@@ -322,6 +332,11 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     except IndexNotFound:
         return False
     return True
+
+
+def _load(database: Database, site_id: int) -> Site | None:
+    with database.read() as session:
+        return session.get(Site, site_id)
 
 
 def _create(engine: SearchBackend, site: Site, index: str) -> None:

@@ -21,7 +21,7 @@ from app.clock import now
 from app.models import EngineCredential, EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
 from app.services.engines import AT_ENGINES, Engines
-from app.services.indexing.indexer import STEP, Indexer
+from app.services.indexing.indexer import STEP, Indexer, begin_index
 from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.site_fields import SeenKinds
 from app.storage.database import Database
@@ -173,7 +173,7 @@ class Rebuilder:
                 return
             try:
                 engine = target or self._engine_of(site)
-                index = self._indexer.begin_index(engine, site)
+                index = begin_index(engine, site)
                 # All fields are collected first: adding a field later may cost an engine as much as a whole build.
                 index_kinds = SeenKinds()
                 self._collect_kinds(site_id, index_kinds)

@@ -274,6 +274,22 @@ def mark_stored(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
     return ids_from(session, sync.site_id, sync.source, ids)
 
 
+class SeenMarks:
+    """The documents that syncs have seen in an uncommitted transaction, so that each document counts once."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._ids: dict[int, set[str]] = {}
+
+    def origin(self, sync: Sync, documents: Sequence[ValidDocument]) -> Origin:
+        """Mark documents as seen by a sync, and return their origin."""
+        ids = {document.id for document in documents} - self._ids.setdefault(sync.number, set())
+        sync.seen += len(ids) - len(seen_ids(self._session, sync, list(ids)))
+        sync.called_at = now()
+        self._ids[sync.number] |= ids
+        return Origin(sync.source, sync.number)
+
+
 def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int, values: dict[str, object]) -> int:
     statement = update(StoredDocument).where(StoredDocument.site_id == site_id, condition).values(values)
     result = session.execute(statement, execution_options={"synchronize_session": False})
