@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import platform
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
-from typing import Literal
 
-from packaging.requirements import Requirement
 from sqlalchemy import func, select, text
 
 from app.clock import now
+from app.commands import machine_checks
+from app.commands.machine_checks import Finding, Level
 from app.config import LOCAL_EMBEDDERS, Settings
 from app.counters.values import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
@@ -32,15 +27,10 @@ from app.services.embedding.local_server import (
 )
 from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
 from app.services.mail.delivery import MailServerAway, count_late
-from app.storage.files import find_open_paths
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError
 
-DISTRIBUTION = "site-search-service"
-
-LITTLE_SPACE, NO_SPACE = 2 * 1024**3, 256 * 1024**2
-"""Free bytes of disk space below which a warning, and a problem, is reported."""
 CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
 """Seconds by which another machine's clock may differ before a warning, and a problem, is reported.
 
@@ -56,26 +46,6 @@ REDIS_SECONDS = 5.0
 EMBEDDER_SECONDS = 30.0
 """Seconds that the embedder may take for a query, including the start of its process."""
 
-Level = Literal["ok", "warning", "problem"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check.
-
-    Attributes:
-        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``, ``events`` or ``accounts``.
-        level: ``problem`` if something does not work, or soon will not.
-        message: The result as a sentence.
-        remedy: Advice to the operator; empty if the check passed.
-    """
-
-    topic: str
-    level: Level
-    message: str
-    remedy: str = ""
-
 
 def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
     """Run all checks, even if earlier ones fail.
@@ -84,10 +54,10 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
         runtime: ``None`` if the settings are invalid; then the checks that need it are skipped.
     """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("versions", _versions),
-        ("disk", lambda: _disk(settings)),
-        ("file modes", lambda: _file_modes(settings)),
-        ("proxies", lambda: _proxies(settings)),
+        ("versions", machine_checks.versions),
+        ("disk", lambda: machine_checks.disk(settings)),
+        ("file modes", lambda: machine_checks.file_modes(settings)),
+        ("proxies", lambda: machine_checks.proxies(settings)),
     ]
     if runtime is not None:
         checks += [
@@ -115,60 +85,6 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             yield Finding(topic, "problem", message, "Fix the other problems first, then run this check again.")
 
 
-def _versions() -> Iterator[Finding]:
-    wrong = []
-    for line in requires(DISTRIBUTION) or ():
-        requirement = Requirement(line)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        try:
-            installed = version(requirement.name)
-        except PackageNotFoundError:
-            installed = "missing"
-        if installed == "missing" or not requirement.specifier.contains(installed, prereleases=True):
-            wrong.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
-    if wrong:
-        yield Finding(
-            "versions", "problem", f"Incompatible package versions: {', '.join(wrong)}.", "Reinstall the service."
-        )
-    else:
-        yield Finding("versions", "ok", f"Version {version(DISTRIBUTION)} on Python {platform.python_version()}.")
-
-
-def _disk(settings: Settings) -> Iterator[Finding]:
-    usage = shutil.disk_usage(settings.data_path)
-    message = f"{size(usage.free)} of {size(usage.total)} are free for {settings.data_path}."
-    if usage.free < NO_SPACE:
-        yield Finding(
-            "disk",
-            "problem",
-            message,
-            "Free disk space now; otherwise, documents and search events can soon no longer be stored.",
-        )
-    elif usage.free < LITTLE_SPACE:
-        yield Finding("disk", "warning", message, "Free disk space: a rebuild needs space for a second index.")
-    else:
-        yield Finding("disk", "ok", message)
-
-
-def _file_modes(settings: Settings) -> Iterator[Finding]:
-    folder = settings.data_path
-    open_paths = find_open_paths(folder)
-    remedy = f"Run `chmod -R go-rwx {folder}`."
-    if open_paths.files:
-        message = f"Other users of this machine can read {_listed(open_paths.files)}."
-        yield Finding("file modes", "problem", message, remedy)
-    if open_paths.folders:
-        message = f"Other users of this machine can list {_listed(open_paths.folders)}."
-        yield Finding("file modes", "warning", message, remedy)
-    if not open_paths.files and not open_paths.folders:
-        yield Finding("file modes", "ok", f"Only this user can read {folder}.")
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    return ", ".join(map(str, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-
-
 def _events(runtime: Runtime) -> Iterator[Finding]:
     late = runtime.waiting_events.late_bytes(STUCK)
     if late:
@@ -194,17 +110,6 @@ def _charges(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("charges", "warning", message, remedy)
     else:
         yield Finding("charges", "ok", "All answered searches are charged.")
-
-
-def _proxies(settings: Settings) -> Iterator[Finding]:
-    if settings.public_url.startswith("https:") and settings.trusted_proxies == 0:
-        message = (
-            "A proxy terminates TLS (PUBLIC_URL is https), but TRUSTED_PROXIES is 0: all visitors share one IP address."
-        )
-        remedy = "Set TRUSTED_PROXIES to the number of proxies in front of the service."
-        yield Finding("proxies", "warning", message, remedy)
-    else:
-        yield Finding("proxies", "ok", f"TRUSTED_PROXIES is {settings.trusted_proxies}.")
 
 
 def _database(runtime: Runtime) -> Iterator[Finding]:

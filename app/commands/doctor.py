@@ -9,7 +9,8 @@ from dataclasses import asdict
 import click
 import orjson
 
-from app.commands.diagnosis import Finding, diagnose
+from app.commands.diagnosis import diagnose
+from app.commands.machine_checks import Finding
 from app.config import ConfigurationError, check_settings, find_misspelled
 from app.runtime import create_runtime
 

@@ -18,7 +18,7 @@ from sqlalchemy import update
 
 from app import runtime
 from app.clock import now
-from app.commands import diagnosis
+from app.commands import diagnosis, machine_checks
 from app.commands.doctor import doctor
 from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
@@ -198,7 +198,7 @@ def test_simultaneous_problems_are_all_reported(installation: Tenant, monkeypatc
     left = folder / "events" / "left.journal"
     left.write_bytes(b"x")
     os.utime(left, (time.time() - 3600,) * 2)
-    monkeypatch.setattr(diagnosis, "NO_SPACE", sys.maxsize)
+    monkeypatch.setattr(machine_checks, "NO_SPACE", sys.maxsize)
 
     status, wrong = examine(
         installation,
@@ -312,15 +312,17 @@ def test_invalid_mail_settings_are_reported_without_the_password(installation: T
 
 
 def test_low_disk_space_is_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "NO_SPACE", sys.maxsize)
+    monkeypatch.setattr(machine_checks, "NO_SPACE", sys.maxsize)
     assert examine(installation)[1]["disk"]["level"] == "problem"
-    monkeypatch.setattr(diagnosis, "NO_SPACE", 0)
-    monkeypatch.setattr(diagnosis, "LITTLE_SPACE", sys.maxsize)
+    monkeypatch.setattr(machine_checks, "NO_SPACE", 0)
+    monkeypatch.setattr(machine_checks, "LITTLE_SPACE", sys.maxsize)
     assert examine(installation)[1]["disk"]["level"] == "warning"
 
 
 def test_missing_and_outdated_packages_are_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "requires", lambda _: ["flask>=99", "no-such-package>=1", 'x>=1; extra == "dev"'])
+    monkeypatch.setattr(
+        machine_checks, "requires", lambda _: ["flask>=99", "no-such-package>=1", 'x>=1; extra == "dev"']
+    )
 
     message = examine(installation)[1]["versions"]["message"]
 

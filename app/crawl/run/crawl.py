@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, Selectors, TryLater, Validators
+from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.run.decisions import (
     decide_canonical,
     decide_deferred,
@@ -24,9 +25,9 @@ from app.crawl.run.decisions import (
 )
 from app.crawl.run.frontier import next_page, read_record, read_status
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage
-from app.crawl.run.page_documents import field_rules
+from app.crawl.run.page_documents import field_rules, page_of_post
 from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
-from app.crawl.run.state import RunInterrupted, RunState
+from app.crawl.run.state import RunFailed, RunInterrupted, RunState
 from app.crawl.run.stored_run import add_discovered, has_waiting_runs
 from app.crawl.run.titles import learn_titles
 from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
@@ -92,7 +93,22 @@ def read_pages(state: RunState) -> None:
         current.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def add_post(state: RunState, url: str, page: Page) -> None:
+def add_posts(state: RunState) -> None:
+    """Index the posts of a blog.
+
+    Raises:
+        RunFailed: The blog cannot be read.
+    """
+    rules = field_rules(state.source)
+    try:
+        for post in walk_posts(state.visitor.fetch_listing, state.source.url, state.parts.reader.read_posts):
+            _add_post(state, post.url, page_of_post(post, rules))
+            state.control.check()
+    except NotIndexed as error:
+        raise RunFailed(error.reason, error.message) from error
+
+
+def _add_post(state: RunState, url: str, page: Page) -> None:
     """Index a page whose content came from an API, unless the run already has it."""
     if not (state.admission.is_in_scope(url) and state.admission.is_included(url)):
         state.retry(add_discovered, [DiscoveredUrl(url, 0)])

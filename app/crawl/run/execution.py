@@ -9,11 +9,9 @@ from typing import Any
 from app.crawl.fetch.addresses import parse_url
 from app.crawl.fetch.listings import Listed, fetch_feed, walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.fetch.wordpress import walk_posts
-from app.crawl.run.crawl import add_post, read_pages
+from app.crawl.run.crawl import add_posts, read_pages
 from app.crawl.run.frontier import LATEST_CHANGE, MAX_URLS, lost_documents, lost_pages, max_urls
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_failure
-from app.crawl.run.page_documents import field_rules, page_of_post
 from app.crawl.run.recorder import add_outcome, confirm_documents, put_documents, write_batch
 from app.crawl.run.state import (
     CrawlParts,
@@ -340,7 +338,7 @@ def seed(state: RunState) -> None:
         except NotIndexed as error:
             raise RunFailed(error.reason, error.message) from error
     else:
-        _add_posts(state)
+        add_posts(state)
 
 
 def _walk(state: RunState, sitemaps: Iterable[str]) -> Iterable[Listed]:
@@ -389,13 +387,3 @@ def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
     if failure:
         state.retry(change_run, complete=False)
     add_outcome(state, Outcome(url, "failed" if failure else "skipped", error.reason))
-
-
-def _add_posts(state: RunState) -> None:
-    rules = field_rules(state.source)
-    try:
-        for post in walk_posts(state.visitor.fetch_listing, state.source.url, state.parts.reader.read_posts):
-            add_post(state, post.url, page_of_post(post, rules))
-            state.control.check()
-    except NotIndexed as error:
-        raise RunFailed(error.reason, error.message) from error

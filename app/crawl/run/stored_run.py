@@ -24,10 +24,10 @@ from app.crawl.sources.runs import (
     count_waiting,
     delete_old_runs,
     end_run,
-    failed_twice,
     follow_run,
     hand_back,
     held_run,
+    newest_first,
 )
 from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
 from app.services.mail.notices import tell_of_failures
@@ -195,11 +195,20 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
         site = session.get_one(Site, source.site_id)
         _announce(session, site, source, run)
         public_url = state.parts.public_url
-        if status == "failed" and public_url is not None and failed_twice(session, run):
+        if status == "failed" and public_url is not None and _failed_twice(session, run):
             tell_of_failures(session, source, site, run.error, public_url)
         # Only after the run has ended, since a source has at most one open run.
         follow_run(session, source, run)
         delete_old_runs(session, source.id)
+
+
+def _failed_twice(session: Session, run: SourceRun) -> bool:
+    """Whether a failed run is exactly the second consecutive failure. Cancelled runs are ignored."""
+    ended = select(SourceRun.status).where(
+        SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
+    )
+    newest = session.scalars(newest_first(ended).limit(3)).all()
+    return newest[:2] == ["failed", "failed"] and newest[2:] != ["failed"]
 
 
 def _announce(session: Session, site: Site, source: Source, run: SourceRun) -> None:

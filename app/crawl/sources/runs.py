@@ -195,7 +195,7 @@ def _cancel(run: SourceRun) -> None:
 def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
     """Return one page of a source's runs, newest first, and their total number."""
     query = select(SourceRun).where(SourceRun.source_id == source.id)
-    runs = session.scalars(_newest_first(query).limit(limit).offset(offset)).all()
+    runs = session.scalars(newest_first(query).limit(limit).offset(offset)).all()
     return runs, session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
@@ -384,18 +384,9 @@ def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None)
     run.lease = run.lease_until = None
 
 
-def failed_twice(session: Session, run: SourceRun) -> bool:
-    """Whether a failed run is exactly the second consecutive failure. Cancelled runs are ignored."""
-    ended = select(SourceRun.status).where(
-        SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
-    )
-    newest = session.scalars(_newest_first(ended).limit(3)).all()
-    return newest[:2] == ["failed", "failed"] and newest[2:] != ["failed"]
-
-
 def delete_old_runs(session: Session, source_id: str) -> None:
     """Delete all but the newest :data:`RUNS_KEPT` runs of a source."""
-    newest = _newest_first(select(SourceRun.id).where(SourceRun.source_id == source_id)).limit(RUNS_KEPT)
+    newest = newest_first(select(SourceRun.id).where(SourceRun.source_id == source_id)).limit(RUNS_KEPT)
     session.execute(
         delete(SourceRun).where(
             SourceRun.source_id == source_id, SourceRun.status.not_in(OPEN), SourceRun.id.not_in(newest)
@@ -403,5 +394,6 @@ def delete_old_runs(session: Session, source_id: str) -> None:
     )
 
 
-def _newest_first(query: Select[Any]) -> Select[Any]:
+def newest_first(query: Select[Any]) -> Select[Any]:
+    """Order a query of runs."""
     return query.order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())
