@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import re
 import select
+import selectors
 import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -218,6 +220,26 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         """Prepare for the next request, which gunicorn may have read together with the last one."""
         self.sock.received[:0] = self.parser.unreader.take_buffered()
         self._start_request()
+
+    def register(self, poller: selectors.BaseSelector, event: int) -> None:
+        """Have the poller watch for an event."""
+        if not self.events:
+            poller.register(self.sock, event, partial(self._happen, poller))
+        elif self.events != event:
+            poller.modify(self.sock, event, partial(self._happen, poller))
+        self.events = event
+
+    def unregister(self, poller: selectors.BaseSelector) -> None:
+        """End watching."""
+        if self.events:
+            poller.unregister(self.sock)
+            self.events = 0
+
+    def _happen(self, poller: selectors.BaseSelector, _fileobj: Any) -> None:
+        if self.on_event is not None:
+            self.on_event(self)
+        else:
+            self.unregister(poller)
 
     @property
     def has_head(self) -> bool:
