@@ -42,7 +42,8 @@ from sqlalchemy import insert, select
 
 from app.models import Base, Site, StoredDocument
 from app.storage.database import Database
-from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.open_indexes import IDLE_SECONDS
 from backends.embedded.search import run_search
 from backends.query import Highlight, SearchQuery
 from benchmarks.queries import misspell, read

@@ -227,7 +227,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
     try:
         lease = store.lease(name)
         try:
-            entry = store.opened(name)
+            entry = store.open_indexes.get(name)
             sweep_generations(folder, entry.state)
             before, source = entry.current(), entry.state
             if not is_needed(read_segments(entry.folder)):
@@ -241,7 +241,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
         old = None if store.snapshot(name).signature == before.signature else changes_by_id(before.searcher)
         lease = store.lease(name)
         try:
-            entry = store.opened(name)
+            entry = store.open_indexes.get(name)
             now = entry.current()
             # Meanwhile, a write that needed more columns has rebuilt the index without deleted documents.
             if entry.state.generation != source.generation:
@@ -252,7 +252,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
                 writer.commit()
                 writer.wait_merging_threads()
             write_state(folder, replace(entry.state, generation=state.generation))
-            store.forget(name)
+            store.open_indexes.forget(name)
             shutil.rmtree(entry.folder, ignore_errors=True)
             state = None
         finally:

@@ -18,12 +18,13 @@ of Unix seconds. The adapter adds fields with a leading ``_``:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import orjson
 
 from backends.base import Document
+from backends.distinct import distinct_field
 from backends.field_rules import (
     NUMBER_KINDS,
     ONE_ERROR_FROM,
@@ -31,10 +32,11 @@ from backends.field_rules import (
     TWO_ERRORS_FROM,
     with_required_fields,
 )
-from backends.query import FieldKinds
+from backends.meilisearch.transport import MeilisearchTransport
+from backends.query import FieldKinds, SearchQuery, Synonyms, synonyms_split
 from backends.sections import pack
 from backends.servers.documents import as_list, encode_id, term
-from backends.servers.tokenizer import folded_words, meilisearch_separators
+from backends.servers.tokenizer import folded_words, meilisearch_separators, split_words
 from backends.standard_fields import SORTED_FIELDS, STANDARD_FIELDS, TEXT_FIELDS
 from backends.values import parse_instant
 
@@ -140,3 +142,49 @@ def id_token(document_id: str) -> str:
 def seconds_of(instant: int) -> int | float:
     """Convert microseconds to Unix seconds."""
     return instant // 1_000_000 if instant % 1_000_000 == 0 else instant / 1_000_000
+
+
+class Settings:
+    """The settings of indexes, as this process last read them.
+
+    Attributes:
+        filterable: The filterable fields of each index.
+        folded: Whether each index has folded fields.
+    """
+
+    def __init__(self, transport: MeilisearchTransport):
+        self._transport = transport
+        self.filterable: dict[str, frozenset[str]] = {}
+        self.folded: dict[str, bool] = {}
+
+    def forget(self, name: str) -> None:
+        """Forget the settings of an index."""
+        self.filterable.pop(name, None)
+        self.folded.pop(name, None)
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return the current settings of an index."""
+        settings: dict[str, Any] = self._transport.ask("GET", f"/indexes/{name}/settings")
+        self.folded[name] = FOLDED_FIELDS["title"] in settings["searchableAttributes"]
+        self.filterable[name] = frozenset(each for each in settings["filterableAttributes"] if isinstance(each, str))
+        return settings
+
+    def filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
+        """Return the filterable fields of an index, read again if they lack some of the query's."""
+        filterable = self.filterable.get(name)
+        uses_fields = query.facets or query.filter is not None or query.sort or distinct_field(query)
+        needed = set(query.kinds) if uses_fields else set()
+        if filterable is not None and needed <= filterable:
+            return filterable
+        self.read(name)
+        return self.filterable[name]
+
+
+def engine_synonyms(synonyms: Synonyms) -> dict[str, list[str]]:
+    """Return synonyms as Meilisearch stores them: the other phrases for each phrase."""
+    by_phrase: dict[str, set[str]] = {}
+    for searched, others in synonyms_split(synonyms, split_words):
+        phrases = set(map(" ".join, others))
+        for phrase in map(" ".join, searched):
+            by_phrase.setdefault(phrase, set()).update(phrases - {phrase})
+    return {phrase: sorted(others) for phrase, others in by_phrase.items() if others}

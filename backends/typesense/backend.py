@@ -10,55 +10,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import orjson
 from typesense.collections import Collections
 from typesense.documents import Documents
-from typesense.multi_search import MultiSearch
 
-from backends.base import Document, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
+from backends.base import Document, SearchResult, TakeHit, TitleMatch
 from backends.errors import BackendUnavailable
 from backends.query import FieldKinds, SearchQuery, Synonyms
-from backends.servers.backend import ServerBackend, engine_ids, has_beginnings, title_query
-from backends.servers.documents import batches, checked_index_name, encode_id, facet_text
+from backends.servers.backend import ServerBackend, engine_ids, title_query
+from backends.servers.documents import batches, checked_index_name, encode_id
 from backends.servers.http import Budget, Response
-from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import count_in, hits_of, readable, text_in, translated
+from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
-from backends.servers.tokenizer import QueryPart
 from backends.support import check_support, declare, everywhere
 from backends.typesense.keys import TypesenseKeys
-from backends.typesense.order import LIMITS, Order, columns, find_page_hits, in_order, read_page_hits
+from backends.typesense.order import LIMITS
 from backends.typesense.query import (
-    COUNT_FIRST_OFFSET,
-    FACET_VALUES,
-    MORE_FACET_VALUES,
-    CompiledQuery,
-    compile_query,
     needs_types,
 )
 from backends.typesense.reply import (
-    check_result,
-    facets_unsettled,
+    RefusedByTypesense,
     is_stale_schema,
-    make_facets,
-    make_hit,
-    rejection_of,
-    searched_document,
 )
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
-from backends.typesense.sizes import PageSizes
+from backends.typesense.search import Searches
 from backends.typesense.synonyms import put_synonyms
-from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
+from backends.typesense.transport import TypesenseTransport
 
 T = TypeVar("T")
 _DELETE_IDS = 50
 _READY_SECONDS = 2.0
-_EXPLAINED_MEMBERS = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
 
 
@@ -97,8 +80,7 @@ class TypesenseBackend(ServerBackend):
         self._pool = self._transport.pool
         self._keys = TypesenseKeys(self._transport, url.key)
         self._types: dict[str, dict[str, str]] = {}
-        self._highest = HighestVersions()
-        self._sizes = PageSizes()
+        self._searches = Searches(self._transport)
 
     # --- indexes
 
@@ -112,13 +94,12 @@ class TypesenseBackend(ServerBackend):
                 # The collection already exists.
                 if error.status != 409:
                     raise
-            self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 200)
+            self._transport.cluster.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 200)
 
     def delete_index(self, index: str) -> None:
         name = checked_index_name(index)
         self._types.pop(index, None)
-        self._highest.forget(index)
-        self._sizes.forget(index)
+        self._searches.forget(index)
         self._forget_synonyms(index)
         with translated(index), readable():
             try:
@@ -126,7 +107,7 @@ class TypesenseBackend(ServerBackend):
             except RefusedByTypesense as error:
                 if not error.is_missing_index:
                     raise
-            self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 404)
+            self._transport.cluster.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 404)
 
     def list_indexes(self) -> list[str]:
         with translated(), readable():
@@ -141,12 +122,12 @@ class TypesenseBackend(ServerBackend):
         with translated(index):
             types = self._widen(name, kinds, documents)
             for batch in batches(orjson.dumps(engine_document(each, kinds, types)) for each in documents):
-                self._import(name, batch)
+                _import(self._transport, name, batch)
             if documents:
                 # Writes are replicated in order, so a node that shows the last document has all earlier ones.
                 last = documents[-1]
                 path, changed_at = f"/collections/{name}/documents/{encode_id(last.id)}", last.changed_at
-                self._transport.await_everywhere(lambda ask: _has_change(ask(path), changed_at))
+                self._transport.cluster.await_everywhere(lambda ask: _has_change(ask(path), changed_at))
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         name = checked_index_name(index)
@@ -160,7 +141,7 @@ class TypesenseBackend(ServerBackend):
                 reply = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))
                 _expect(isinstance(reply["num_deleted"], int))
                 path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={condition}"
-                self._transport.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
+                self._transport.cluster.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
 
     def count(self, index: str) -> int:
         with translated(index), readable():
@@ -184,7 +165,7 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         with self._pool.operation(), translated(index):
             self._follow_synonyms(name, query)
-            return self._with_types(name, query, lambda types: self._search(name, query, types, take))
+            return self._with_types(name, query, lambda types: self._searches.search(name, query, types, take))
 
     def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
         """Call ``ask`` with the collection's cached fields, and again with the current ones if those were outdated."""
@@ -210,17 +191,7 @@ class TypesenseBackend(ServerBackend):
             if query is None:
                 self._with_types(name, SearchQuery(""), len)
                 return ()
-            return self._with_types(name, query, lambda types: self._find_titles(name, query, types))
-
-    def _find_titles(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> tuple[TitleMatch, ...]:
-        search = {**compile_query(name, query, types).search(page=1, per_page=query.limit), "num_typos": "0,0"}
-        (result,) = self._run([search], query)
-        words = query.text.split()
-        with readable():
-            # Typesense may have matched a synonym, which is not a prefix of a title's word.
-            documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
-            matches = (TitleMatch(each["title"], each["url"]) for each in documents)
-            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), query.limit)
+            return self._with_types(name, query, lambda types: self._searches.find_titles(name, query, types))
 
     # --- readiness
 
@@ -230,8 +201,8 @@ class TypesenseBackend(ServerBackend):
         reason = "The search engine does not respond."
         while True:
             for node in self._transport.url.nodes:
-                state = self._transport.status_of(node, budget, budget.remaining())
-                if state is None or not self._transport.is_healthy(node, budget):
+                state = self._transport.cluster.status_of(node, budget, budget.remaining())
+                if state is None or not self._transport.cluster.is_healthy(node, budget):
                     continue
                 with readable():
                     committed, queued = int(state["committed_index"]), int(state["queued_writes"])
@@ -274,201 +245,18 @@ class TypesenseBackend(ServerBackend):
                 raise BackendUnavailable("The search engine did not accept the documents' new fields.")
         return types
 
-    def _import(self, name: str, documents: Sequence[bytes]) -> None:
-        reply: str = Documents(self._transport, name).import_(b"\n".join(documents), {"action": "upsert"})
-        with readable():
-            lines = [orjson.loads(line) for line in reply.split("\n") if line.strip()]
-            failed = [line for line in lines if line["success"] is not True]
-        # Typesense answers 200 even if it rejects some of the documents.
-        if failed or len(lines) != len(documents):
-            missing = max(len(failed), len(documents) - len(lines))
-            cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
-            message = f"The search engine did not accept {missing} of {len(documents)} documents."
-            raise BackendUnavailable(message) from cause
 
-    def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
-        result = self._find(name, query, types, take)
-        existing_parts = () if result.total or query.all_words else self._existing_parts(name, query, types)
-        if not existing_parts:
-            return result
-        partial_result = self._find(name, query, types, take, existing_parts)
-        return replace(partial_result, matched=result.matched, corrected_query=result.corrected_query)
-
-    def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
-        """Return the words of a query that documents contain; empty if all or none of the words occur.
-
-        Typesense drops words from the right and from the left, so it never searches for the middle ones alone, and not
-        always for a mistyped one of two.
-        """
-        compiled = compile_query(name, query, types)
-        words = [part for part in compiled.parts if not part.excluded]
-        if not 1 < len(words) <= MAX_FORGIVEN_WORDS:
-            return ()
-        results = self._run(compiled.part_searches(), query)
-        with readable():
-            existing = [part for part, result in zip(words, results, strict=True) if result["found"]]
-        return (
-            [*existing, *(part for part in compiled.parts if part.excluded)] if 0 < len(existing) < len(words) else ()
-        )
-
-    def _find(
-        self,
-        name: str,
-        query: SearchQuery,
-        types: Mapping[str, str],
-        take: TakeHit | None,
-        parts: Sequence[QueryPart] | None = None,
-    ) -> SearchResult:
-        ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query, types)))
-        compiled = replace(compile_query(name, query, types, parts), ranks=ranks, deciding=columns(ranks, types))
-        pins = self._pins(name, query, compiled)
-        with readable():
-            self._sizes.check(name, query, compiled, types, len(pins), partial(self._run, query=query))
-        if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
-            order = list if ranks.are_neutral else partial(self._in_order, ranks=ranks, types=types, pins=pins)
-            return self._search_distinct(query, compiled, pins, order, take)
-        offset, limit = query.offset, query.limit
-        # One hit is read even for a limit of 0, because ``matched`` depends on the best one.
-        if limit == 0 or offset > COUNT_FIRST_OFFSET:
-            first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
-            if limit == 0 or offset >= first[0]["found"]:
-                return self._result(query, compiled, first[0], pins, _hits(first))
-        page, rest = divmod(offset, limit)
-        searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
-        if rest:
-            # Typesense has pages rather than offsets here, so an offset in between needs two pages.
-            searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
-        results = self._run(searches, query)
-        with readable():
-            hits = _hits(results)
-        result = self._result(query, compiled, results[0], pins, hits)
-        return _with_hits(result, hits[rest : rest + limit], query, compiled, take)
-
-    @staticmethod
-    def _in_order(
-        hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str], pins: Sequence[str]
-    ) -> list[Mapping[str, Any]]:
-        """Return the hits ordered by rank; pinned hits stay first."""
-        others = [hit for hit in hits if hit["document"]["_id"] not in pins]
-        return [*hits[: len(hits) - len(others)], *in_order(others, ranks, types)]
-
-    def _values_of(self, name: str, query: SearchQuery, types: Mapping[str, str], field: str) -> list[str]:
-        """Return the most frequent values of a field."""
-        column = f"_v_{field}"
-        if column not in types:
-            return []
-        search = {"collection": name, "q": "*", "per_page": "0", "facet_by": column, "max_facet_values": "1000"}
-        (result,) = self._run([search], query)
-        with readable():
-            return [facet_text(item["value"]) for facet in result["facet_counts"] for item in facet["counts"]]
-
-    def _search_distinct(
-        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
-    ) -> SearchResult:
-        """Search when not all hits are shown, or not in Typesense's order."""
-        ask = partial(self._run, query=query)
-        with readable():
-            page = find_page_hits(query, compiled, pins, ask, order)
-            hits = read_page_hits(page, compiled, ask, explain=query.explain)
-            best = [hits[page.best]] if page.best in hits else []
-        result = self._result(query, compiled, page.first, pins, best)
-        replaced = {id: {PREFERRED_OVER: best} for id, best in page.replaced.items()}
-        hits_with_rivals = [{**hits[id], **replaced.get(id, {})} for id in page.ids if id in hits]
-        return _with_hits(replace(result, total=page.total), hits_with_rivals, query, compiled, take)
-
-    def _result(
-        self,
-        query: SearchQuery,
-        compiled: CompiledQuery,
-        first: Mapping[str, Any],
-        pins: Sequence[str],
-        hits: Sequence[Mapping[str, Any]],
-    ) -> SearchResult:
-        """Return the result without its hits.
-
-        Args:
-            first: Typesense's result with the facets.
-            hits: The hits that have been read, best first.
-        """
-        with readable():
-            counted = first.get("facet_counts", [])
-            if facets_unsettled(counted, FACET_VALUES, query.facet_values):
-                refined = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
-                counted = refined[0]["facet_counts"]
-            facets, stats = make_facets(counted, compiled, query.facet_values)
-            if compiled.id_facet:
-                facets["id"] = self._id_facet(compiled, query)
-            total: int = first["found"]
-            documents = (hit["document"] for hit in hits)
-            best = next((searched_document(each) for each in documents if each["_id"] not in pins), None)
-            words = WordSearch(query, compiled.parts, compiled.fold)
-            ask = partial(self._ask, query, compiled)
-            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
-            return SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
-
-    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
-        searches = [compiled.whole_search(), *map(compiled.word_search, words)]
-        whole, *others = self._run(searches, query)
-        best = next((searched_document(hit["document"]) for hit in whole["hits"]), None)
-        return AskedWords(best, [other["found"] > 0 for other in others])
-
-    def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
-        search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}
-        (result,) = self._run([search], query)
-        return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
-
-    def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
-        """Return the pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
-        pins = query.pinned
-        if not pins:
-            return ()
-        conditions = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
-        if "filter_by" in compiled.common:
-            conditions.insert(0, compiled.common["filter_by"])
-        search = {
-            "collection": name,
-            "q": "*",
-            "filter_by": " && ".join(conditions),
-            "include_fields": "_id",
-            "per_page": "250",
-        }
-        (result,) = self._run([search], query)
-        with readable():
-            passed = {hit["document"]["_id"] for hit in result["hits"]}
-        return tuple(pin for pin in pins if pin in passed)
-
-    def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
-        with readable():
-            request = cast(Any, {"searches": [dict(each) for each in searches]})
-            reply = cast(Any, MultiSearch(self._transport).perform(request))
-            results: list[dict[str, Any]] = reply["results"]
-            if len(results) != len(searches):
-                raise ValueError(f"{len(results)} results for {len(searches)} searches")
-            for search, result in zip(searches, results, strict=True):
-                if "error" in result:
-                    error = RefusedByTypesense(int(result["code"]), str(result["error"]))
-                    if error.is_missing_index or (is_stale_schema(error) and needs_types(query)):
-                        raise error
-                    raise rejection_of(error, query) from error
-                check_result(result, search)
-        return results
-
-
-def _hits(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [hit for result in results for hit in result["hits"]]
-
-
-def _with_hits(
-    result: SearchResult,
-    engine_hits: Sequence[Mapping[str, Any]],
-    query: SearchQuery,
-    compiled: CompiledQuery,
-    take: TakeHit | None,
-) -> SearchResult:
-    make = explaining(
-        partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
-    )
-    return replace(result, hits=hand_over(hits_of(engine_hits, make), take))
+def _import(transport: TypesenseTransport, name: str, documents: Sequence[bytes]) -> None:
+    reply: str = Documents(transport, name).import_(b"\n".join(documents), {"action": "upsert"})
+    with readable():
+        lines = [orjson.loads(line) for line in reply.split("\n") if line.strip()]
+        failed = [line for line in lines if line["success"] is not True]
+    # Typesense answers 200 even if it rejects some of the documents.
+    if failed or len(lines) != len(documents):
+        missing = max(len(failed), len(documents) - len(lines))
+        cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
+        message = f"The search engine did not accept {missing} of {len(documents)} documents."
+        raise BackendUnavailable(message) from cause
 
 
 def _path(name: str) -> str:

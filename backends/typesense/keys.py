@@ -23,7 +23,8 @@ from typesense.keys import Keys
 
 from backends.errors import UnreadableReply
 from backends.servers.http import Response
-from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
+from backends.typesense.reply import RefusedByTypesense
+from backends.typesense.transport import TypesenseTransport
 
 MAX_SEARCHES_PER_REQUEST = 10
 """Maximum number of searches in one ``/multi_search`` request of a client."""
@@ -64,7 +65,7 @@ class TypesenseKeys:
                 if error.status != 404:
                     raise
         for number in parents:
-            self._transport.await_everywhere(_answers(f"/keys/{number}", 404))
+            self._transport.cluster.await_everywhere(_answers(f"/keys/{number}", 404))
 
     def _find_parent(self, index: str, reference: str) -> str | None:
         remembered = self._parents.get((index, reference))
@@ -97,7 +98,7 @@ class TypesenseKeys:
             }
         )
         number = int(key["id"])
-        self._transport.await_everywhere(_answers(f"/keys/{number}", 200))
+        self._transport.cluster.await_everywhere(_answers(f"/keys/{number}", 200))
         return self._remember(index, reference, number, nonce)
 
     def _remember(self, index: str, reference: str, number: int, nonce: str) -> str:

@@ -14,14 +14,37 @@ from backends.query import SearchQuery
 from backends.servers import matched_words
 from backends.servers.documents import facet_text
 from backends.servers.highlighter import Matcher, matched_hit
-from backends.servers.replies import count_in, source_in, text_in
+from backends.servers.replies import Refusal, count_in, source_in, text_in
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import STORED_SECTIONS
-from backends.typesense.transport import RefusedByTypesense
 
 _FIELD = re.compile(r"Could not find a (?P<what>filter |facet )?field named `(?P<name>[^`]*)`(?P<sorting>.*sorting)?")
 _IN_FILTER = re.compile(r"filter field `(?P<name>[^`]*)`")
 _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
+
+
+class RefusedByTypesense(Refusal):
+    """Typesense rejected a request, with a status that concerns the request.
+
+    Attributes:
+        status: 400, 404, 408, 409, 413, or 422.
+        message: Typesense's own words; never shown to a caller.
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(f"{status}: {message[:500]}")
+        self.status = status
+        self.message = message
+
+    @property
+    def is_missing_index(self) -> bool:
+        missing = self.message in ("Not Found", "Not found.") or "collection with" in self.message
+        return self.status == 404 and missing
+
+
+def refusal(status: int, reply: Any) -> RefusedByTypesense:
+    """Return the refusal that a response contains."""
+    return RefusedByTypesense(status, str(reply["message"]))
 
 
 def is_stale_schema(error: RefusedByTypesense) -> bool:

@@ -10,7 +10,8 @@ from backends.errors import UnreadableReply
 from backends.query import Synonyms, synonyms_split
 from backends.servers.http import Budget
 from backends.servers.tokenizer import split_words
-from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
+from backends.typesense.reply import RefusedByTypesense
+from backends.typesense.transport import TypesenseTransport
 
 _MARK = "site-search-"
 

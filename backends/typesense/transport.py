@@ -11,49 +11,23 @@ for a leader within their budget, and callers can then wait until every live nod
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 from typesense.api_call import ApiCall
 from typesense.configuration import Configuration
 
-from backends.errors import BackendMisconfigured, BackendUnavailable
+from backends.errors import BackendUnavailable
 from backends.servers.documents import time_shares
-from backends.servers.http import Budget, EngineError, HttpPool, Response, TransportFailure
-from backends.servers.replies import Refusal, checked
+from backends.servers.http import EngineError, HttpPool, Response, TransportFailure
+from backends.servers.replies import checked
 from backends.servers.server_url import ServerUrl
+from backends.typesense.cluster import Cluster
+from backends.typesense.reply import refusal
 
-_LEADER_KNOWN_SECONDS = 1.0
-"""Seconds for which a known leader is trusted and a failed node is asked last."""
-
-_PROBE_SECONDS = 0.5
 _RETRY_SECONDS = 0.1
-_FOLLOWER_PAUSE_SECONDS = 0.005
-_NO_DOCUMENT = "/collections/none_of_this_name/documents?filter_by=id:=none"
-FOLLOWER_WAIT_SECONDS = 3.0
-"""Seconds that a write waits for live nodes that are behind."""
-
-
-class RefusedByTypesense(Refusal):
-    """Typesense rejected a request, with a status that concerns the request.
-
-    Attributes:
-        status: 400, 404, 408, 409, 413, or 422.
-        message: Typesense's own words; never shown to a caller.
-    """
-
-    def __init__(self, status: int, message: str):
-        super().__init__(f"{status}: {message[:500]}")
-        self.status = status
-        self.message = message
-
-    @property
-    def is_missing_index(self) -> bool:
-        missing = self.message in ("Not Found", "Not found.") or "collection with" in self.message
-        return self.status == 404 and missing
 
 
 class TypesenseTransport(ApiCall):
@@ -63,8 +37,7 @@ class TypesenseTransport(ApiCall):
         super().__init__(Configuration({"nodes": list(url.nodes), "api_key": url.key, "num_retries": 0}))
         self.url = url
         self.pool = HttpPool(url, {"X-TYPESENSE-API-KEY": url.key})
-        self._leader: tuple[str, float] | None = None
-        self._resting: dict[str, float] = {}
+        self.cluster = Cluster(url, self.pool)
 
     # --- the methods that the package's objects call; ``entity_type`` only types their results
 
@@ -109,7 +82,7 @@ class TypesenseTransport(ApiCall):
         data = _encoded(body)
         failure: Exception | None = None
         for turn in range(2):
-            nodes = self._nodes_for_reading()
+            nodes = self.cluster.nodes_for_reading()
             for nodes_left, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
                 try:
                     # Half of the budget, so that a hanging node leaves time for the next one.
@@ -119,12 +92,12 @@ class TypesenseTransport(ApiCall):
                     )
                 except TransportFailure as error:
                     failure = error
-                    self._failed(node)
+                    self.cluster.note_failure(node)
                     continue
                 if response.status < 500 and response.status != 429:
-                    return checked(response, _refusal)
+                    return checked(response, refusal)
                 failure = EngineError.of(response)
-                self._failed(node)
+                self.cluster.note_failure(node)
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
                 break
             if turn == 0:
@@ -155,7 +128,7 @@ class TypesenseTransport(ApiCall):
         failure: Exception | None = None
         tries = 0
         while budget.remaining() > 0:
-            node = self._node_for_writing(tries)
+            node = self.cluster.node_for_writing(tries)
             tries += 1
             try:
                 response = self.pool.send(
@@ -163,14 +136,14 @@ class TypesenseTransport(ApiCall):
                 )
             except TransportFailure as error:
                 failure = error
-                self._failed(node)
+                self.cluster.note_failure(node)
                 if error.kind == "timeout":
                     break
             else:
                 if response.status < 500 and response.status != 429:
-                    return checked(response, _refusal)
+                    return checked(response, refusal)
                 failure = EngineError.of(response)
-                self._leader = None
+                self.cluster.forget_leader()
             # Without other nodes there is no election to wait for.
             if len(self.url.nodes) == 1 and tries > 1 and not _recovers(failure):
                 break
@@ -186,13 +159,13 @@ class TypesenseTransport(ApiCall):
             BackendUnavailable: No node responded, or the response ended early.
         """
         failure: Exception | None = None
-        for node in self._nodes_for_reading():
+        for node in self.cluster.nodes_for_reading():
             begun = False
             try:
                 for line in self.pool.lines(node, path, self.url.timeout_seconds, params):
                     if isinstance(line, Response):
                         if line.status < 500 and line.status != 429:
-                            checked(line, _refusal)
+                            checked(line, refusal)
                         failure = EngineError.of(line)
                         break
                     begun = True
@@ -204,126 +177,8 @@ class TypesenseTransport(ApiCall):
                 # The lines that the caller already has cannot be taken back.
                 if begun:
                     break
-            self._failed(node)
+            self.cluster.note_failure(node)
         raise BackendUnavailable() from failure
-
-    # --- the cluster
-
-    def await_everywhere(self, is_visible: Callable[[Callable[[str], Response]], bool]) -> None:
-        """Return when every live node shows a change.
-
-        Args:
-            is_visible: Whether the change is visible on a node, given a function that reads a path from that node.
-
-        Raises:
-            BackendUnavailable: A live node did not show it in time; the write may be repeated.
-        """
-        if len(self.url.nodes) == 1:
-            return
-        budget = Budget(min(FOLLOWER_WAIT_SECONDS, self.url.timeout_seconds))
-        waiting = list(self.url.nodes)
-        self._nudge(budget)
-        while True:
-            waiting = [node for node in waiting if not self._shows(node, is_visible, budget)]
-            if not waiting:
-                return
-            if budget.remaining() <= 0:
-                raise BackendUnavailable("The search engine's nodes are not in sync yet.")
-            time.sleep(_FOLLOWER_PAUSE_SECONDS)
-
-    def _nudge(self, budget: Budget) -> None:
-        """Make a harmless write, if a leader accepts it.
-
-        Followers learn that a log entry is committed from the next entry, or else from a heartbeat half a second later.
-        (Measured with 0.24.1: 9 ms instead of 501 ms until a write is visible on all of three nodes.)
-        """
-        # Any node forwards the write to the leader.
-        node = self._leader[0] if self._leader is not None else self.url.nodes[0]
-        with contextlib.suppress(TransportFailure):
-            self.pool.send("DELETE", node, _NO_DOCUMENT, budget, timeout_seconds=_PROBE_SECONDS)
-
-    def status_of(self, node: str, budget: Budget, seconds: float = _PROBE_SECONDS) -> dict[str, Any] | None:
-        """Return a node's own view of the cluster, or ``None`` if it does not respond.
-
-        Raises:
-            BackendMisconfigured: The node rejects our key.
-        """
-        try:
-            response = self.pool.send("GET", node, "/status", budget, timeout_seconds=seconds)
-        except TransportFailure:
-            return None
-        if response.status in (401, 403):
-            checked(response, _refusal)
-        status = response.json() if response.status == 200 else None
-        return status if isinstance(status, dict) else None
-
-    def is_healthy(self, node: str, budget: Budget) -> bool:
-        """Whether a node reports that it is ready."""
-        try:
-            response = self.pool.send("GET", node, "/health", budget)
-        except TransportFailure:
-            return False
-        return response.status == 200 and response.json() == {"ok": True}
-
-    def _shows(self, node: str, is_visible: Callable[[Callable[[str], Response]], bool], budget: Budget) -> bool:
-        def ask(path: str) -> Response:
-            return self.pool.send("GET", node, path, budget, timeout_seconds=_PROBE_SECONDS)
-
-        try:
-            return is_visible(ask)
-        except TransportFailure as error:
-            self._failed(node)
-            # No search can reach a node that accepts no connections. A node that hangs is asked again.
-            return error.kind != "timeout"
-
-    def _nodes_for_reading(self) -> list[str]:
-        if len(self.url.nodes) == 1:
-            return list(self.url.nodes)
-        now = time.monotonic()
-        leader = self._leader
-        if leader is None or now - leader[1] > _LEADER_KNOWN_SECONDS:
-            return self._survey()
-        # Nodes that failed a moment ago come last.
-        others = [node for node in self.url.nodes if node != leader[0]]
-        return [leader[0], *sorted(others, key=lambda node: self._resting.get(node, 0.0) > now)]
-
-    def _survey(self) -> list[str]:
-        """Ask the nodes for the leader. Returns the leader first, or else the most advanced nodes first."""
-        last_leader = self._leader
-        budget = Budget(min(2 * _PROBE_SECONDS, self.url.timeout_seconds / 3))
-        now = time.monotonic()
-        order = sorted(
-            self.url.nodes,
-            key=lambda node: (last_leader is None or node != last_leader[0], self._resting.get(node, 0.0) > now),
-        )
-        ranks: dict[str, int] = {}
-        for node in order:
-            with contextlib.suppress(BackendMisconfigured):
-                status = self.status_of(node, budget, min(_PROBE_SECONDS, self.url.timeout_seconds / 6))
-                if status is None:
-                    self._failed(node)
-                    continue
-                # Without a leader, the node with the highest committed index misses the fewest writes.
-                ranks[node] = int(status.get("committed_index", 0))
-                if status.get("state") == "LEADER":
-                    self._leader = (node, time.monotonic())
-                    return [node, *(other for other in order if other != node)]
-        return sorted(self.url.nodes, key=lambda node: -ranks.get(node, -1))
-
-    def _node_for_writing(self, tries: int) -> str:
-        if tries == 0:
-            return self._nodes_for_reading()[0]
-        # During an election, every node is tried in turn: the first to know the new leader forwards the change.
-        return self.url.nodes[tries % len(self.url.nodes)]
-
-    def _failed(self, node: str) -> None:
-        self._resting[node] = time.monotonic() + _LEADER_KNOWN_SECONDS
-        if self._leader is not None and self._leader[0] == node:
-            self._leader = None
-
-
-def _refusal(status: int, reply: Any) -> RefusedByTypesense:
-    return RefusedByTypesense(status, str(reply["message"]))
 
 
 def _hopeless(failure: Exception | None) -> bool:

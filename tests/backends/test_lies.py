@@ -22,6 +22,7 @@ from backends.query import Boost, FieldKind, Highlight, Preferred, SearchQuery, 
 from backends.registry import create_backend
 from backends.servers import http
 from backends.typesense import backend as typesense_backend
+from backends.typesense import cluster as typesense_cluster
 from backends.typesense import transport as typesense_transport
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.fakes.clock import Clock
@@ -155,7 +156,7 @@ class Liar:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (http, meilisearch_transport, typesense_backend, typesense_transport):
+    for module in (http, meilisearch_transport, typesense_backend, typesense_cluster, typesense_transport):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

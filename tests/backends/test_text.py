@@ -18,7 +18,7 @@ from backends.embedded.analysis import languages
 from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index import documents
 from backends.embedded.query.parser import Phrase
-from backends.embedded.results import matches
+from backends.embedded.results import folding
 from backends.highlighting import Highlighter
 from backends.query import Highlight
 from backends.servers.highlighter import Matcher
@@ -49,7 +49,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     email_key,
     Phrase.of,
     query_parts,
-    lambda text: matches.fold_text(text),
+    lambda text: folding.fold_text(text),
     lambda text: Highlighter(Highlight(), Matcher.of(query_parts("a é"), ["a"])).format({"content": text}),
 )
 

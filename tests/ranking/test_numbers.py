@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 NOTHING: Mapping[str, Number] = {
     "half_life_days": math.inf,  # A divisor: without a half-life, news stay new.
-    "search._MICROSECONDS_A_DAY": math.inf,  # Also a divisor.
+    "reranking._MICROSECONDS_A_DAY": math.inf,  # Also a divisor.
     "parser.MAX_QUERY_TERMS": 1,  # A query has at least one word.
 }
 """Values that remove a number's effect where 0 does not."""

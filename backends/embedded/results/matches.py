@@ -16,8 +16,8 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.analysis.normalization import SILENT, UNSEGMENTED_RUN, ZERO_WIDTH_SPACE, compose, fold, terms_of
-from backends.text import without_ascii
+from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, terms_of
+from backends.embedded.results.folding import Places, fold_char, fold_text
 
 MAX_MATCHES = 400
 """Maximum number of matches per term in one text."""
@@ -28,32 +28,6 @@ MAX_SEARCHED_CHARS = 200_000
 Match = tuple[int, int, int]
 """Start, end, and the number of the matching word of the query."""
 
-_POSSIBLE_LIGATURES = (
-    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2150, 0x2189), *range(0x2460, 0x2500),
-    *range(0x2776, 0x2794), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFE00),
-    *range(0xFE70, 0xFEFD),
-)  # fmt: skip
-_LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(char) or compose(char)) != 1)
-_MARKS = f"{SILENT}{ZERO_WIDTH_SPACE}\u3099\u309a\uff9e\uff9f"
-_JAMO = "\u1100-\u11ff"
-_MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
-"""Characters that may fold to any number of letters, or form one letter with their neighbors.
-
-Everything beyond 16 bits is a single range: with several ranges, a search for any of them takes three times as long.
-"""
-_MOVES = re.compile(f"[{_MOVING}]")
-# A leading single-character class lets the regex engine scan for the first character, which is faster.
-_MOVING_RUN = re.compile(f"[{_MOVING}][{_MOVING}]*")
-_LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]{{0,16}}", re.DOTALL)
-_PLAIN_BUT_TYPOGRAPHY = re.compile(
-    "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
-)
-_MIN_UNCACHED_RUN = 16
-"""Minimum length of a run whose folding is not cached, because long runs rarely recur."""
-
-_MAX_REPLACED_LETTERS = 64
-"""Maximum number of different letters that are replaced one by one instead of with ``str.translate``."""
-
 _FAMILY_PREFIX = 3
 """Minimum length of the common prefix by which several forms of a word are searched for at once."""
 
@@ -63,30 +37,12 @@ _PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
-class _LetterFolds(dict[int, int]):
-    """Letter to the single letter that it folds to; letters that fold to several are unchanged."""
-
-    def __missing__(self, code: int) -> int:
-        char = chr(code)
-        folded = _fold_char(char)
-        result = ord(folded) if len(folded) == 1 else ord(char.lower()) if len(char.lower()) == 1 else code
-        self[code] = result
-        return result
-
-
-def _fold_char(char: str) -> str:
-    return "" if "\ud800" <= char <= "\udfff" else fold(char)
-
-
-_LETTER_FOLDS = _LetterFolds()
-
-
 class _WordCharacters(dict[str, bool]):
     """Character to whether it is part of a word in a script with spaces."""
 
     def __missing__(self, char: str) -> bool:
         is_word_character = (
-            char.isalnum() if char.isascii() else UNSEGMENTED_RUN.match(char) is None and bool(_fold_char(char))
+            char.isalnum() if char.isascii() else UNSEGMENTED_RUN.match(char) is None and bool(fold_char(char))
         )
         if char < "\U00010000":
             self[char] = is_word_character
@@ -299,83 +255,6 @@ class FoldedText:
             if start
             else list(found_matches)
         )
-
-
-class Places:
-    """Maps positions in a folded text to positions in the original text, if their lengths differ."""
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._parts: list[tuple[int, bool]] = []
-
-    def add(self, start: int, place: int, *, moves: bool) -> None:
-        """Map from ``start`` on to ``place``; later positions shift along only if the text ``moves``."""
-        self._starts.append(start)
-        self._parts.append((place, moves))
-
-    def __getitem__(self, at: int) -> int:
-        part = bisect_right(self._starts, at) - 1
-        place, moves = self._parts[part]
-        return place + at - self._starts[part] if moves else place
-
-
-def fold_text(text: str) -> tuple[str, Places | None]:
-    """Fold a text. Also returns the mapping of positions, if they differ from the text's own."""
-    if text.isascii():
-        return text.lower(), None
-    # bytes.lower() changes only ASCII, and is many times faster than str.lower().
-    encoded = text.encode("utf-8", "surrogatepass")
-    folded = encoded.lower().decode("utf-8", "surrogatepass")
-    beyond = without_ascii(encoded)
-    if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
-        return folded, None
-    folded = _fold_letters(folded, set(beyond))
-    if _MOVES.search(beyond) is None:
-        return folded, None
-    parts: list[str] = []
-    places = Places()
-    at = length = 0
-    for match in _MOVING_RUN.finditer(folded):
-        place, end = match.span()
-        if place > at:
-            # A mark can change the letter before it, so that letter is folded together with the run.
-            place -= 1
-        places.add(length, at, moves=True)
-        parts.append(folded[at:place])
-        length += place - at
-        fold_run = _fold_run if end - place < _MIN_UNCACHED_RUN else _fold_run.__wrapped__
-        for letters, size in fold_run(text[place:end]):
-            places.add(length, place, moves=False)
-            parts.append(letters)
-            length += len(letters)
-            place += size
-        at = end
-    places.add(length, at, moves=True)
-    parts.append(folded[at:])
-    return "".join(parts), places
-
-
-def _fold_letters(text: str, beyond: Set[str]) -> str:
-    """Fold the non-ASCII letters that fold to a single letter; all positions stay the same.
-
-    Args:
-        text: Text with its ASCII letters already in lower case.
-        beyond: The non-ASCII characters of the text.
-    """
-    letters = map(ord, beyond)
-    folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
-    if len(folded) > _MAX_REPLACED_LETTERS:
-        return text.translate(_LETTER_FOLDS)
-    # Most texts have few different ones, and str.replace is then many times faster.
-    for letter, plain in folded.items():
-        text = text.replace(chr(letter), chr(plain))
-    return text
-
-
-@lru_cache(maxsize=8192)
-def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
-    """Each letter of a run folded with its marks, and its number of characters in the run."""
-    return tuple((fold(letter) or compose(letter), len(letter)) for letter in _LETTER_WITH_MARKS.findall(run))
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from typing import Any
 
 import tantivy
 
-from backends.embedded.index.schema import DATE, FILTER_TERMS, column_of, sortable_term
+from backends.embedded.index.schema import DATE, FILTER_TERMS, UPDATED_AT, column_of, sortable_term
 from backends.embedded.index.snapshots import Snapshot
 from backends.query import SortKey
 from backends.standard_fields import REQUIRED_FIELDS
@@ -214,3 +214,22 @@ def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) 
 
 def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
     return _Query.boolean_query([(Must, query), (Must, _Query.const_score_query(condition, 0.0))])
+
+
+def by_score(snapshot: Snapshot, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
+    """Return hits by score, best first."""
+    if offset >= snapshot.total:
+        return []
+    limit = min(limit, snapshot.total)
+    return [hit[1] for hit in snapshot.searcher.search(query, limit=limit, count=False, offset=offset).hits]
+
+
+def by_change(snapshot: Snapshot, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
+    """Return hits by last change, newest first."""
+    if offset >= snapshot.total:
+        return []
+    limit = min(limit, snapshot.total)
+    hits = snapshot.searcher.search(
+        query, limit=limit, count=False, offset=offset, order_by_field=UPDATED_AT, order=tantivy.Order.Desc
+    ).hits
+    return [hit[1] for hit in hits]

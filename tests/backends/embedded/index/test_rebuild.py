@@ -76,7 +76,7 @@ def test_growing_drops_fields_that_no_document_has(backend: TantivyBackend) -> N
 
         assert found(backend, fresh[0]) == ["1", "2"]
 
-    assert store_of(backend).opened(NAME).state.capacity <= 4 * FIRST_DYNAMIC_COLUMNS
+    assert store_of(backend).open_indexes.get(NAME).state.capacity <= 4 * FIRST_DYNAMIC_COLUMNS
 
 
 def test_growing_keeps_fields_that_only_stored_documents_have(either: TantivyBackend) -> None:

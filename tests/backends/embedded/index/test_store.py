@@ -14,8 +14,9 @@ import pytest
 
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index import disk
-from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
+from backends.embedded.index import open_indexes
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.open_indexes import IDLE_SECONDS
 from backends.embedded.query import variants
 from backends.query import SearchQuery
 
@@ -38,7 +39,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(disk, "monotonic", clock)
+    monkeypatch.setattr(open_indexes, "monotonic", clock)
     return clock
 
 
@@ -137,10 +138,10 @@ def test_idle_index_is_closed_and_reopened_on_demand(backend: TantivyBackend, cl
     clock.now += IDLE_SECONDS - 1
     total(backend, names[0])
     clock.now += 1
-    assert store_of(backend).close_idle() == IDLE_SECONDS - 1
+    assert store_of(backend).open_indexes.close_idle() == IDLE_SECONDS - 1
     eventually(lambda: engine_threads() == 1)
     clock.now += IDLE_SECONDS
-    assert store_of(backend).close_idle() is None
+    assert store_of(backend).open_indexes.close_idle() is None
     eventually(lambda: engine_threads() == 0)
     assert mapped(tmp_path) == 0
     assert [total(backend, name) for name in names] == [1] * 6
@@ -152,7 +153,7 @@ def test_idle_indexes_are_closed_without_another_search(
 ) -> None:
     names = fill(backend, 6)
     before = set(threading.enumerate())
-    monkeypatch.setattr(disk, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(open_indexes, "IDLE_SECONDS", 0.05)
     for _ in range(2):
         for name in names:
             total(backend, name)
@@ -177,7 +178,7 @@ def test_writes_made_while_an_index_was_closed_are_found(backend: TantivyBackend
     (name,) = fill(backend, 1)
     assert total(backend, name) == 1
     clock.now += IDLE_SECONDS
-    store_of(backend).close_idle()
+    store_of(backend).open_indexes.close_idle()
     other = make_backend(store_of(backend).root)
     add(other, name, "another")
     assert total(backend, name) == 2
@@ -226,7 +227,7 @@ def test_cached_word_variants_survive_reopening_until_the_next_commit(
     for name in names * 2:
         assert total(backend, name) == 1
         clock.now += IDLE_SECONDS
-        store_of(backend).close_idle()
+        store_of(backend).open_indexes.close_idle()
     assert len(expanded) == len(names)
     add(backend, names[0], "another")
     assert [total(backend, name) for name in names] == [2, 1]
@@ -236,8 +237,8 @@ def test_cached_word_variants_survive_reopening_until_the_next_commit(
 def test_word_cache_is_limited_across_all_indexes(tmp_path: Path) -> None:
     backend = make_backend(tmp_path / "indexes", capacity=2)
     names = fill(backend, 4)
-    for number in range(disk.CACHED_WORDS_PER_INDEX):
+    for number in range(open_indexes.CACHED_WORDS_PER_INDEX):
         for name in names:
             total(backend, name, f"word{number}")
-    assert len(store_of(backend).snapshot_cache) == 2 * disk.CACHED_WORDS_PER_INDEX
+    assert len(store_of(backend).open_indexes.snapshot_cache) == 2 * open_indexes.CACHED_WORDS_PER_INDEX
     backend.close()

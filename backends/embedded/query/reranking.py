@@ -1,0 +1,49 @@
+"""Reordering the best hits by signals that tantivy does not support."""
+
+from __future__ import annotations
+
+import time
+from itertools import takewhile
+
+import tantivy
+
+from backends.embedded.index.schema import DATE, UPDATED_AT
+from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.scoring import recency
+
+RERANKED = 100
+"""Number of top hits that are reordered by signals that tantivy does not support."""
+
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+ScoredHit = tuple[float, tantivy.DocAddress]
+
+
+def ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[ScoredHit]:
+    """Sort hits with equal scores by last change, oldest first, independently of their place in the index."""
+    # Usually there are no ties, and nothing has to be read.
+    if len({score for score, _ in hits}) == len(hits):
+        return hits
+    changes = searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
+    ordered = sorted(zip(hits, changes, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
+    return [hit for hit, _ in ordered]
+
+
+def reranked(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:
+    """Return the hits ordered by score and recency, as far as needed for the first ``count``."""
+    if not hits or not ranking.recency_boost:
+        return hits
+    if count < len(hits):
+        # Hits further behind than the largest bonus cannot move up.
+        min_score = hits[count - 1][0] / recency(0, ranking)
+        hits = list(takewhile(lambda hit: hit[0] >= min_score, hits))
+    dates = searcher.fast_field_values(DATE, [address for _, address in hits])
+    if not any(date is not None for date in dates):
+        return hits
+    now = time.time() * 1_000_000
+    scored = [
+        (score if date is None else score * recency((now - date) / _MICROSECONDS_A_DAY, ranking), address)
+        for (score, address), date in zip(hits, dates, strict=True)
+    ]
+    scored.sort(key=lambda hit: -hit[0])
+    return scored

@@ -1,0 +1,257 @@
+"""Running searches: compiled, with pins and ranks, the page, facets, and the words that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import orjson
+from typesense.multi_search import MultiSearch
+
+from backends.base import SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
+from backends.query import SearchQuery
+from backends.servers.backend import has_beginnings
+from backends.servers.documents import encode_id, facet_text
+from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
+from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
+from backends.servers.replies import hits_of, readable
+from backends.servers.tokenizer import QueryPart
+from backends.typesense.order import LIMITS, Ask, Order, columns, find_page_hits, in_order, read_page_hits
+from backends.typesense.query import (
+    COUNT_FIRST_OFFSET,
+    FACET_VALUES,
+    MORE_FACET_VALUES,
+    CompiledQuery,
+    compile_query,
+    needs_types,
+)
+from backends.typesense.reply import (
+    RefusedByTypesense,
+    check_result,
+    facets_unsettled,
+    is_stale_schema,
+    make_facets,
+    make_hit,
+    rejection_of,
+    searched_document,
+)
+from backends.typesense.sizes import PageSizes
+from backends.typesense.transport import TypesenseTransport
+
+_EXPLAINED_MEMBERS = ("text_match", "text_match_info")
+
+
+class Searches:
+    """Runs searches on one Typesense cluster."""
+
+    def __init__(self, transport: TypesenseTransport):
+        self._transport = transport
+        self._highest = HighestVersions()
+        self._sizes = PageSizes()
+
+    def forget(self, name: str) -> None:
+        """Forget what is known of an index."""
+        self._highest.forget(name)
+        self._sizes.forget(name)
+
+    def search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
+        """Run a query; if nothing has all its words, also with the words that documents contain."""
+        result = self._find(name, query, types, take)
+        existing_parts = () if result.total or query.all_words else self._existing_parts(name, query, types)
+        if not existing_parts:
+            return result
+        partial_result = self._find(name, query, types, take, existing_parts)
+        return replace(partial_result, matched=result.matched, corrected_query=result.corrected_query)
+
+    def find_titles(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> tuple[TitleMatch, ...]:
+        """Return pages whose titles contain the query's words."""
+        search = {**compile_query(name, query, types).search(page=1, per_page=query.limit), "num_typos": "0,0"}
+        (result,) = self._run([search], query)
+        words = query.text.split()
+        with readable():
+            # Typesense may have matched a synonym, which is not a prefix of a title's word.
+            documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
+            matches = (TitleMatch(each["title"], each["url"]) for each in documents)
+            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), query.limit)
+
+    def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
+        """Return the words of a query that documents contain; empty if all or none of the words occur.
+
+        Typesense drops words from the right and from the left, so it never searches for the middle ones alone, and not
+        always for a mistyped one of two.
+        """
+        compiled = compile_query(name, query, types)
+        words = [part for part in compiled.parts if not part.excluded]
+        if not 1 < len(words) <= MAX_FORGIVEN_WORDS:
+            return ()
+        results = self._run(compiled.part_searches(), query)
+        with readable():
+            existing = [part for part, result in zip(words, results, strict=True) if result["found"]]
+        return (
+            [*existing, *(part for part in compiled.parts if part.excluded)] if 0 < len(existing) < len(words) else ()
+        )
+
+    def _find(
+        self,
+        name: str,
+        query: SearchQuery,
+        types: Mapping[str, str],
+        take: TakeHit | None,
+        parts: Sequence[QueryPart] | None = None,
+    ) -> SearchResult:
+        ask = partial(self._run, query=query)
+        ranks = Ranks(query, self._highest.of(name, query, partial(_values_of, ask, name, types)))
+        compiled = replace(compile_query(name, query, types, parts), ranks=ranks, deciding=columns(ranks, types))
+        pins = _existing_pins(ask, name, query, compiled)
+        with readable():
+            self._sizes.check(name, query, compiled, types, len(pins), ask)
+        if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
+            order = list if ranks.are_neutral else partial(_in_order, ranks=ranks, types=types, pins=pins)
+            return self._search_distinct(query, compiled, pins, order, take)
+        offset, limit = query.offset, query.limit
+        # One hit is read even for a limit of 0, because ``matched`` depends on the best one.
+        if limit == 0 or offset > COUNT_FIRST_OFFSET:
+            first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
+            if limit == 0 or offset >= first[0]["found"]:
+                return self._result(query, compiled, first[0], pins, _hits(first))
+        page, rest = divmod(offset, limit)
+        searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
+        if rest:
+            # Typesense has pages rather than offsets here, so an offset in between needs two pages.
+            searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
+        results = self._run(searches, query)
+        with readable():
+            hits = _hits(results)
+        result = self._result(query, compiled, results[0], pins, hits)
+        return _with_hits(result, hits[rest : rest + limit], query, compiled, take)
+
+    def _search_distinct(
+        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
+    ) -> SearchResult:
+        """Search when not all hits are shown, or not in Typesense's order."""
+        ask = partial(self._run, query=query)
+        with readable():
+            page = find_page_hits(query, compiled, pins, ask, order)
+            hits = read_page_hits(page, compiled, ask, explain=query.explain)
+            best = [hits[page.best]] if page.best in hits else []
+        result = self._result(query, compiled, page.first, pins, best)
+        replaced = {id: {PREFERRED_OVER: best} for id, best in page.replaced.items()}
+        hits_with_rivals = [{**hits[id], **replaced.get(id, {})} for id in page.ids if id in hits]
+        return _with_hits(replace(result, total=page.total), hits_with_rivals, query, compiled, take)
+
+    def _result(
+        self,
+        query: SearchQuery,
+        compiled: CompiledQuery,
+        first: Mapping[str, Any],
+        pins: Sequence[str],
+        hits: Sequence[Mapping[str, Any]],
+    ) -> SearchResult:
+        """Return the result without its hits.
+
+        Args:
+            first: Typesense's result with the facets.
+            hits: The hits that have been read, best first.
+        """
+        with readable():
+            counted = first.get("facet_counts", [])
+            if facets_unsettled(counted, FACET_VALUES, query.facet_values):
+                refined = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
+                counted = refined[0]["facet_counts"]
+            facets, stats = make_facets(counted, compiled, query.facet_values)
+            if compiled.id_facet:
+                facets["id"] = _id_facet(partial(self._run, query=query), compiled)
+            total: int = first["found"]
+            documents = (hit["document"] for hit in hits)
+            best = next((searched_document(each) for each in documents if each["_id"] not in pins), None)
+            words = WordSearch(query, compiled.parts, compiled.fold)
+            ask = partial(self._ask, query, compiled)
+            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+            return SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
+        searches = [compiled.whole_search(), *map(compiled.word_search, words)]
+        whole, *others = self._run(searches, query)
+        best = next((searched_document(hit["document"]) for hit in whole["hits"]), None)
+        return AskedWords(best, [other["found"] > 0 for other in others])
+
+    def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
+        with readable():
+            request = cast(Any, {"searches": [dict(each) for each in searches]})
+            reply = cast(Any, MultiSearch(self._transport).perform(request))
+            results: list[dict[str, Any]] = reply["results"]
+            if len(results) != len(searches):
+                raise ValueError(f"{len(results)} results for {len(searches)} searches")
+            for search, result in zip(searches, results, strict=True):
+                if "error" in result:
+                    error = RefusedByTypesense(int(result["code"]), str(result["error"]))
+                    if error.is_missing_index or (is_stale_schema(error) and needs_types(query)):
+                        raise error
+                    raise rejection_of(error, query) from error
+                check_result(result, search)
+        return results
+
+
+def _in_order(
+    hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str], pins: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Return the hits ordered by rank; pinned hits stay first."""
+    others = [hit for hit in hits if hit["document"]["_id"] not in pins]
+    return [*hits[: len(hits) - len(others)], *in_order(others, ranks, types)]
+
+
+def _values_of(ask: Ask, name: str, types: Mapping[str, str], field: str) -> list[str]:
+    """Return the most frequent values of a field."""
+    column = f"_v_{field}"
+    if column not in types:
+        return []
+    search = {"collection": name, "q": "*", "per_page": "0", "facet_by": column, "max_facet_values": "1000"}
+    (result,) = ask([search])
+    with readable():
+        return [facet_text(item["value"]) for facet in result["facet_counts"] for item in facet["counts"]]
+
+
+def _id_facet(ask: Ask, compiled: CompiledQuery) -> dict[str, int]:
+    search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}
+    (result,) = ask([search])
+    return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
+
+
+def _existing_pins(ask: Ask, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
+    """Return the pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
+    pins = query.pinned
+    if not pins:
+        return ()
+    conditions = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
+    if "filter_by" in compiled.common:
+        conditions.insert(0, compiled.common["filter_by"])
+    search = {
+        "collection": name,
+        "q": "*",
+        "filter_by": " && ".join(conditions),
+        "include_fields": "_id",
+        "per_page": "250",
+    }
+    (result,) = ask([search])
+    with readable():
+        passed = {hit["document"]["_id"] for hit in result["hits"]}
+    return tuple(pin for pin in pins if pin in passed)
+
+
+def _hits(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [hit for result in results for hit in result["hits"]]
+
+
+def _with_hits(
+    result: SearchResult,
+    engine_hits: Sequence[Mapping[str, Any]],
+    query: SearchQuery,
+    compiled: CompiledQuery,
+    take: TakeHit | None,
+) -> SearchResult:
+    make = explaining(
+        partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
+    )
+    return replace(result, hits=hand_over(hits_of(engine_hits, make), take))
