@@ -161,6 +161,7 @@ class Charges:
         keys = [names.window(window.key) for window in windows]
         arguments: list[Any] = [milliseconds(now), 0, "", DAY_KEPT_MS, 0]
         if reservation is None:
+            # The script counts its keys from the end, and leaves these alone.
             keys += [names.day(0, 0), names.sites(0, 0), names.intent(None)]
         else:
             account_id, site_id, today, intent = reservation

@@ -25,6 +25,7 @@ def sites(account_id: int | None, day: int) -> str:
 
 
 def last_intent(intent: IntentRequest | None) -> str:
+    # Its value is the start of the visitor's last intent, which is part of the name of that intent's record.
     return f"{PREFIX}intent:{'' if intent is None else intent.key}"
 
 

@@ -121,6 +121,7 @@ class Server:
         """
         if self.known.note(state, doubt, incarnation, changes):
             return incarnation
+        # The incarnation that went back in time is now the doubt, so that the server begins another one.
         return self._check(("", 0), incarnation)
 
     def call_off(self, step: Step) -> bytes | None:

@@ -83,6 +83,7 @@ class Housekeeper:
             connection.execute("COMMIT")
             time.sleep(_PAUSE_SECONDS)
         _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        # A passive checkpoint does not wait for steps, so the log grows if they keep coming.
         if frames > _FRAMES_BEFORE_WAITING:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
