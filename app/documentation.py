@@ -25,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Self-hosting": (
         README, "operations", "login", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
-        "benchmarks", "glossary",
+        "design", "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""

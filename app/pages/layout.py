@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def register(app: Flask) -> None:
     )
     app.jinja_env.tests["email_address"] = is_email
     app.jinja_env.globals["asset"] = lambda name: f"/static/{name}?v={versions[name]}"
+    icons = app.extensions["icons"] = _read_icons(Path(app.static_folder or "") / "icons.svg")
+    app.jinja_env.globals["icon"] = icons.__getitem__
 
 
 def render(template: str, **values: Any) -> str:
@@ -122,6 +125,17 @@ def _asset_versions(folder: Path) -> dict[str, str]:
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         for path in folder.rglob("*")
         if path.is_file()
+    }
+
+
+_SYMBOL = re.compile(r'<symbol id="([^"]+)" (viewBox="[^"]+")>(.*?)</symbol>', re.DOTALL)
+
+
+def _read_icons(sprite: Path) -> dict[str, Markup]:
+    """Return each symbol of a sprite as an inline image, because `<use>` of a file depends on the browser's CSP."""
+    return {
+        name: Markup(f'<svg class="icon" {box} aria-hidden="true">{shapes}</svg>')
+        for name, box, shapes in _SYMBOL.findall(sprite.read_text(encoding="utf-8"))
     }
 
 

@@ -29,6 +29,24 @@ for (const form of new Set([...document.querySelectorAll("[data-only]")].map((pa
   show();
 }
 
+// Marks a form that is being sent as busy, so that it isn't sent twice. The button's own value is sent, because browsers
+// collect the values before the timer fires.
+const BUSY_MS = 30_000; // A download or a stopped request leaves the page as it is.
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented) return;
+  const buttons = [...event.target.elements].filter((control) => control.type === "submit" && !control.disabled);
+  const release = () => {
+    event.submitter?.removeAttribute("aria-busy");
+    for (const button of buttons) button.disabled = false;
+  };
+  setTimeout(() => {
+    event.submitter?.setAttribute("aria-busy", "true");
+    for (const button of buttons) button.disabled = true;
+  });
+  setTimeout(release, BUSY_MS);
+  addEventListener("pageshow", release, { once: true }); // Back from the browser's cache.
+});
+
 // Refreshes live parts, such as the progress of a crawl, until they end.
 async function follow() {
   const part = document.querySelector("[data-live]");

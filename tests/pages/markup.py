@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})
-SHAPES = frozenset({"path", "rect", "circle"})
+SHAPES = frozenset({"path", "rect", "circle", "polyline"})
 """SVG elements that may be self-closing."""
 
 
