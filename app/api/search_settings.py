@@ -105,8 +105,8 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
     queries = [
         {
             "query": each.query,
-            "before": [document._asdict() for document in each.before],
-            "after": [document._asdict() for document in each.after],
+            "before": [{"id": document.id, "title": document.title} for document in each.before],
+            "after": [{"id": document.id, "title": document.title} for document in each.after],
             "changed": each.changed,
         }
         for each in preview.queries

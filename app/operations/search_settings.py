@@ -24,12 +24,14 @@ from app.services.search.preview import QueryPreview, frequent_queries, preview_
 from app.services.search_settings import (
     Gains,
     change_settings,
+    changed_meanwhile,
     edit_settings,
     is_semantic,
     learns_from_clicks,
     named_ids,
     read_gains,
     read_settings,
+    settings_tag,
     shown_settings,
 )
 from app.services.sites import get_site, site_inactive
@@ -81,6 +83,28 @@ def update_settings(
         unknown = unknown_ids(session, site, site.search_settings)
     _send_synonyms(runtime, site, before)
     return site, unknown
+
+
+def update_some_settings(
+    runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any], expected: str
+) -> None:
+    """Replace some of a site's search settings; the others keep their current values.
+
+    Args:
+        settings: The settings to replace.
+        expected: Replace them only if their current values have this tag (:func:`settings_tag`); empty for any.
+
+    Raises:
+        ApiError: 404; 412 ``changed_meanwhile``.
+    """
+
+    def change(current: dict[str, Any]) -> None:
+        tag = settings_tag(current, settings)
+        if expected and tag != expected:
+            raise changed_meanwhile(tag)
+        current.update(settings)
+
+    edit_together(runtime, caller, site_id, change)
 
 
 def restore_settings(

@@ -27,6 +27,7 @@ from app.pages import (
 )
 from app.pages.analytics import inbox, reports
 from app.pages.negotiation import MethodOverride, View, add_page, note_choice
+from app.pages.settings_draft import SECTIONS
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
@@ -126,6 +127,7 @@ _DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
 _SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
 
+_SETTINGS_SECTION = f"/sites/<int(signed=True):site_id>/search-settings/<any({', '.join(SECTIONS)}):section>"
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
@@ -166,6 +168,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     ),
     ("/analytics/export", "pages.export_analytics", reports.export_analytics, _ANALYTICS),
+    (_SETTINGS_SECTION, "pages.show_settings_section", search_settings.show_settings_section, _SETTINGS_FORM),
     (_INBOX + "/synonym", "pages.show_synonym_remedy", inbox.show_synonym_remedy, _SETTINGS_FORM),
     (_INBOX + "/pin", "pages.show_pin_remedy", inbox.show_pin_remedy, _SETTINGS_FORM),
     ("/docs", "pages.show_docs", docs.show_docs, _GUIDE),
@@ -210,6 +213,13 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "pages.restore_settings",
         audit_log.restore_settings,
         OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    ),
+    (
+        "PATCH",
+        _SETTINGS_SECTION,
+        "pages.update_settings_section",
+        search_settings.update_settings_section,
+        _SETTINGS,
     ),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),

@@ -1,4 +1,4 @@
-"""Search settings of a site, edited in rows beside a preview of their results."""
+"""Search settings of a site: a page for each group of settings, with a preview of the results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from app.pages.audit_log import change_text
 from app.pages.forms import REFILLED, Problems, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
-from app.pages.settings_draft import Draft, Picker, read_draft, titles_of
+from app.pages.rule_sentences import rule_sentence
+from app.pages.settings_draft import SECTIONS, Draft, Picker, Section, read_draft, titles_of
 from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
-from app.services.search.preview import PreviewedDocument, QueryPreview, frequent_queries
+from app.services.search.preview import PreviewedDocument, PreviewedEffects, QueryPreview, frequent_queries
 from app.services.search_settings import is_semantic, named_ids, settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.callers import current_caller
@@ -49,13 +50,15 @@ class SubmittedSettings:
 
     Attributes:
         draft: The settings; ``None`` if the submitted text is not a JSON object.
+        section: The page with the form.
         text: The submitted JSON text, or ``None`` for rows.
-        tag: Entity tag of the settings with which the form was opened.
+        tag: Entity tag of the settings with which the form was opened: those of the page, or all for JSON.
         query: The query to preview; empty for the most frequent queries.
         only_results: Whether the page needs only the preview's results, because it is already displayed.
     """
 
     site: Site
+    section: Section
     draft: Draft | None
     tag: str = ""
     query: str = ""
@@ -82,28 +85,46 @@ class SubmittedSettings:
             raise invalid(error) from error
 
 
-def show_search_settings(site_id: int) -> str:
-    """Show the form with the stored settings."""
-    site = _load(site_id)
-    return _form(SubmittedSettings(site, shown_settings(site.search_settings), settings_tag(site.search_settings)))
+def show_search_settings(site_id: int) -> Response:
+    """Redirect to the first page of settings. ``tune.js`` follows links to settings on another page."""
+    return see_other(f"/sites/{site_id}/search-settings/{next(iter(SECTIONS))}", **request.args)
 
 
-def update_search_settings(site_id: int) -> Response:
-    """Save the settings, unless another user has saved settings since the form was opened."""
-    submitted = _read(site_id)
+def show_settings_section(site_id: int, section: str) -> str:
+    """Show a page of settings, with their stored values."""
+    site, opened = _load(site_id), SECTIONS[section]
+    tag = settings_tag(site.search_settings, opened.settings)
+    return _form(SubmittedSettings(site, opened, shown_settings(site.search_settings), tag))
+
+
+def update_settings_section(site_id: int, section: str) -> Response:
+    """Save the settings of a page, unless another user has saved any of them since the form was opened."""
+    submitted = _read(site_id, SECTIONS[section])
     refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 412, 503})
     _fill(submitted)
     settings = submitted.valid(SearchSettingsSchema())
+    own_settings = {name: settings[name] for name in submitted.section.settings}
+    settings_operations.update_some_settings(runtime(), current_caller(), site_id, own_settings, submitted.tag)
+    return see_other(f"/sites/{site_id}/search-settings/{section}", notice="search-settings-updated")
+
+
+def update_search_settings(site_id: int) -> Response:
+    """Save all settings, sent as JSON, unless another user has saved settings since the form was opened."""
+    submitted = _read(site_id, SECTIONS["advanced"])
+    refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 412, 503})
+    _fill_from_json(submitted)
+    settings = submitted.valid(SearchSettingsSchema())
     expected = {submitted.tag} if submitted.tag else None
     settings_operations.update_settings(runtime(), current_caller(), site_id, settings, expected)
-    return see_other(f"/sites/{site_id}/search-settings", notice="search-settings-updated")
+    return see_other(f"/sites/{site_id}/search-settings/advanced", notice="search-settings-updated")
 
 
 def preview_search_settings(site_id: int) -> str:
     """Show the submitted form with a preview of the changed results."""
-    submitted = _read(site_id)
+    form = read_form_body(request)
+    submitted = _read(site_id, SECTIONS.get(form.get("section", ""), SECTIONS["advanced"]))
     refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 503})
-    _fill(submitted)
+    (_fill_from_json if "json" in form else _fill)(submitted)
     queries = [submitted.query] if submitted.query else None
     values = submitted.valid(
         SettingsPreviewSchema(),
@@ -118,20 +139,24 @@ def _load(site_id: int) -> Site:
         return get_site(session, current_caller().account.id, site_id)
 
 
-def _read(site_id: int) -> SubmittedSettings:
+def _read(site_id: int, section: Section) -> SubmittedSettings:
     """Read the submitted form without its settings, so that errors in the settings can be shown in the form."""
     form = read_form_body(request)
     only_results = form.get("part") == "results"
-    return SubmittedSettings(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip(), only_results)
+    query = form.get("query", "").strip()
+    return SubmittedSettings(_load(site_id), section, {}, form.get("tag", ""), query, only_results)
 
 
 def _fill(submitted: SubmittedSettings) -> None:
-    """Read the submitted settings, from rows or JSON."""
-    form = read_form_body(request)
-    if "json" not in form:
-        submitted.draft = {**shown_settings(submitted.site.search_settings), **read_draft(form, submitted.picker.add)}
-        return
-    submitted.text = form["json"]
+    """Read the submitted settings of a page. The draft has the stored values of all other settings."""
+    draft = read_draft(read_form_body(request), submitted.picker.add)
+    own_draft = {name: draft[name] for name in submitted.section.settings}
+    submitted.draft = {**shown_settings(submitted.site.search_settings), **own_draft}
+
+
+def _fill_from_json(submitted: SubmittedSettings) -> None:
+    """Read all settings from the submitted JSON."""
+    submitted.text = read_form_body(request).get("json", "")
     try:
         read = orjson.loads(submitted.text)
     except orjson.JSONDecodeError:
@@ -149,6 +174,7 @@ class DisplayDocument:
 
     title: str
     note: str
+    sections: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +185,8 @@ class DisplayQuery:
     before: Sequence[DisplayDocument]
     after: Sequence[DisplayDocument]
     is_exact: bool
+    effects_before: PreviewedEffects
+    effects_after: PreviewedEffects
 
 
 def _show(preview: QueryPreview) -> DisplayQuery:
@@ -175,6 +203,8 @@ def _show(preview: QueryPreview) -> DisplayQuery:
             for place, document in enumerate(preview.after, 1)
         ],
         preview.is_exact,
+        preview.effects_before,
+        preview.effects_after,
     )
 
 
@@ -183,7 +213,7 @@ def _moved(before: int | None, after: int) -> str:
 
 
 def _display_document(document: PreviewedDocument, note: str) -> DisplayDocument:
-    return DisplayDocument(document.title or document.id, note)
+    return DisplayDocument(document.title or document.id, note, document.sections)
 
 
 def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
@@ -193,16 +223,18 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         "problems": problems,
         "banner": None if error is None or problems.sentences else error.message,
         "query": submitted.query,
+        "vectors_missing": _vectors_missing(site, submitted.draft or {}),
+        "page_count": site.document_count,
         "previewed": None if preview is None else len(preview.queries),
-        "changed": [] if preview is None else [_show(each) for each in preview.queries if each.changed],
-        "unchanged": [] if preview is None else [_show(each) for each in preview.queries if not each.changed],
+        "changed": [] if preview is None else [_show(each) for each in preview.queries if each.is_visible],
+        "unchanged": [] if preview is None else [_show(each) for each in preview.queries if not each.is_visible],
     }
     if submitted.only_results:
         return render("tune_results.html", **values)
     tag, theirs = submitted.tag, []
     if error is not None and error.status == 412:
         site = _load(site.id)
-        tag = settings_tag(site.search_settings)
+        tag = settings_tag(site.search_settings, None if submitted.text is not None else submitted.section.settings)
         mine = SearchSettingsSchema().load(submitted.draft or {})
         theirs = [change_text(change) for change in setting_changes(mine, shown_settings(site.search_settings))]
     rows = _rows(submitted)
@@ -214,10 +246,14 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
     return render(
         "tune.html",
         site=site,
+        section=submitted.section,
+        sections=SECTIONS.values(),
         draft=rows,
+        rule_sentence=lambda rule: rule_sentence(rule, titles),
         text=submitted.text if submitted.text is not None else _pretty(submitted.draft or {}),
         json_open=submitted.text is not None,
         tag=tag,
+        json_tag=tag if submitted.text is not None else settings_tag(site.search_settings),
         theirs=theirs,
         titles=titles,
         offered=picker.offered,
@@ -225,7 +261,6 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         languages=_LANGUAGES,
         matches=_MATCHES,
         rank_options=_RANKS,
-        vectors_missing=_vectors_missing(site, rows),
         has_embedder=runtime().embedder is not None,
         rank_limits=runtime().engines.current.rank_limits,
         weighted=WEIGHTED_FIELDS,

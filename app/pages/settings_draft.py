@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -23,6 +24,80 @@ Draft = dict[str, Any]
 """Settings with the structure of the API's JSON."""
 Add = Callable[[str, Sequence[str], str], list[str]]
 """Adds the page that matches a text to a list. Takes the list's path, its IDs, and the text; returns the new IDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A page of search settings.
+
+    Attributes:
+        name: Last part of the page's URL.
+        icon: Name of its icon in the menu.
+        settings: The settings on the page. Saving it changes no others.
+    """
+
+    name: str
+    title: str
+    icon: str
+    lead: str
+    settings: tuple[str, ...]
+
+
+SECTIONS = {
+    section.name: section
+    for section in (
+        Section(
+            "synonyms",
+            "Synonyms",
+            "arrow-left-right",
+            "Words that mean the same, so that a search for one also finds the others.",
+            ("synonyms",),
+        ),
+        Section(
+            "rules",
+            "Rules",
+            "split",
+            "Actions for certain searches. All matching rules apply, in this order.",
+            ("rules",),
+        ),
+        Section(
+            "pinned",
+            "Pinned and hidden",
+            "pin",
+            "Pages that come first, or never appear, for exactly one search.",
+            ("pinned", "hidden"),
+        ),
+        Section(
+            "ranking",
+            "Ranking",
+            "list-ordered",
+            "What decides the order of results in every search.",
+            ("semantic", "boosts", "recency", "rank_field", "weights"),
+        ),
+        Section(
+            "results",
+            "Results",
+            "list-filter",
+            "What visitors see besides the pages, and which similar pages are shown only once.",
+            ("answers", "distinct", "preferred", "no_results_links"),
+        ),
+        Section(
+            "suggestions",
+            "Suggestions",
+            "message-square-text",
+            "What the search box offers while visitors type.",
+            ("suggestions_hidden",),
+        ),
+        Section(
+            "advanced",
+            "Advanced",
+            "braces",
+            "Language and stop words, and all settings as JSON.",
+            ("language", "stop_words"),
+        ),
+    )
+}
+"""The pages of search settings by name, in the menu's order. Learning from clicks is a part of analytics."""
 
 
 def read_draft(form: MultiDict[str, str], add: Add) -> Draft:

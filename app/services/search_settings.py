@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from copy import deepcopy
 from datetime import datetime
 from hashlib import sha256
@@ -134,9 +134,14 @@ def forget_clicks(session: Session, account_id: int, site_id: int, moment: datet
     session.merge(ClickLessons(site_id=site.id, learned_day=None, clicks_since=moment, gains={}))
 
 
-def settings_tag(stored: Mapping[str, Any]) -> str:
-    """Return the entity tag of settings, without quotes. Equal settings have equal tags."""
-    return sha256(orjson.dumps(shown_settings(stored), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+def settings_tag(stored: Mapping[str, Any], names: Collection[str] | None = None) -> str:
+    """Return the entity tag of settings, without quotes. Equal settings have equal tags.
+
+    Args:
+        names: The settings that the tag depends on; ``None`` for all.
+    """
+    settings = {name: value for name, value in shown_settings(stored).items() if names is None or name in names}
+    return sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def change_settings(
@@ -153,15 +158,20 @@ def change_settings(
     site = get_site(session, account_id, site_id, lock=True)
     tag = settings_tag(site.search_settings)
     if expected is not None and tag not in expected:
-        raise ApiError(
-            ErrorCode.CHANGED_MEANWHILE,
-            "The search settings have changed in the meantime; fetch them again and repeat your change.",
-            headers={"ETag": f'"{tag}"'},
-        )
+        raise changed_meanwhile(tag)
     site.search_settings = shown_settings(settings)
     site.updated_at = now()
     session.flush()
     return site
+
+
+def changed_meanwhile(tag: str) -> ApiError:
+    """Return the 412 for settings that have another tag than expected."""
+    return ApiError(
+        ErrorCode.CHANGED_MEANWHILE,
+        "The search settings have changed in the meantime; fetch them again and repeat your change.",
+        headers={"ETag": f'"{tag}"'},
+    )
 
 
 def edit_settings(

@@ -5,6 +5,15 @@
 (() => {
   const form = document.querySelector("[data-rows-form]");
   if (!form) return;
+
+  // Links from before the settings had pages of their own lead to the page that has the setting.
+  const anchor = decodeURIComponent(location.hash.slice(1));
+  if (anchor && !document.getElementById(anchor)) {
+    const menu = [...document.querySelectorAll("[data-settings]")];
+    const target = menu.find((link) => link.dataset.settings.split(" ").some((name) => anchor.startsWith(name)));
+    if (target && !target.hasAttribute("aria-current")) location.replace(target.href + location.hash);
+  }
+
   let made = 1e6; // Number of the next new row, above those of existing rows.
 
   // --- Rows
@@ -124,7 +133,7 @@
       if (!form.elements.query.value.trim() || body === shown) return;
       shown = body;
       const turn = asked += 1;
-      const answer = await fetch(`${form.action}/preview`, {
+      const answer = await fetch(form.dataset.preview, {
         method: "POST",
         headers: { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": form.elements.csrf_token.value },
         body: `${body}&part=results`,

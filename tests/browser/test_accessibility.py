@@ -48,6 +48,7 @@ MINE = [
     "/sites/{site}/import",
     "/sites/{site}/box",
     "/sites/{site}/search-settings",
+    *(f"/sites/{{site}}/search-settings/{name}" for name in ("rules", "pinned", "ranking", "results", "advanced")),
     "/sites/{site}/try",
     "/sites/{site}/try?q=lighthouse",
     "/sites/{site}/try?q=zeppelin",
@@ -158,8 +159,7 @@ def test_every_page_passes_axe(server: Server, browser: Any, look: Look, tmp_pat
     ann.press("Hide")
     ann.sees("is hidden from the search")
     wrong["hidden"] = look()
-    ann.go(f"/sites/{customer.site_id}/search-settings")
-    ann.press("Pinned pages", "summary")
+    ann.go(f"/sites/{customer.site_id}/search-settings/pinned")
     ann.fill(**{"pinned.0.query": "lighthouse", "pinned.0.add": "page-2", "query": "lighthouse"})
     ann.press("Preview")
     ann.sees("With these settings")

@@ -161,8 +161,8 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
     ann.go(f"/sites/{site_id}/inbox/synonym?q=zzrefund&synonyms=quota")
     ann.press("Save")
     ann.sees("zzrefund")
-    ann.go(f"{site}/search-settings")
-    ann.press("Pinned pages", "summary")
+    ann.go(f"{site}/search-settings#pinned-row-0")
+    ann.sees("Pages that come first for exactly this search.")
     ann.fill(**{"pinned.0.query": MISSED[0], "pinned.0.add": "Gloss"})
     option = "#pinned\\.0\\.add-options option"
     ann.wait(lambda: ann.texts(option) or ann.driver.find_elements("css selector", option), "no title was offered")
@@ -172,7 +172,9 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
     ann.fill(query=MISSED[0])
     ann.wait(lambda: "With these settings" in ann.text, "what the pin does was never shown")
     ann.look("11-tune")
-    ann.press("Rules", "summary")
+    ann.press("Save")
+    ann.sees("Search settings saved")
+    ann.press("Rules", "a")
     ann.fill(
         **{
             "rules.0.when.match": "contains",
@@ -180,7 +182,9 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
             "rules.0.do.notice.text": "Prices are on our main site.",
         }
     )
-    ann.press("Links for searches without results", "summary")
+    ann.press("Save")
+    ann.sees("Search settings saved")
+    ann.press("Results", "a")
     ann.fill(**{"no_results_links.0.text": "All pages", "no_results_links.0.url": "/"})
     ann.look("12-tune-rules")
     ann.press("Save")

@@ -10,16 +10,18 @@ from flask import Flask
 APP = Path(__file__).resolve().parents[2] / "app"
 SPRITE = APP / "static" / "icons.svg"
 ICONS = (
-    "chart-column", "circle-check", "file-text", "globe", "inbox", "layout-dashboard", "panel-top", "pin", "search",
-    "sliders-horizontal",
+    "arrow-left-right", "braces", "chart-column", "circle-check", "file-text", "globe", "inbox", "layout-dashboard",
+    "list-filter", "list-ordered", "message-square-text", "panel-top", "pin", "search", "sliders-horizontal",
+    "split",
 )  # fmt: skip
 """The icons in the sprite. After a change, run ``make icons``."""
 
 
-def test_sprite_has_exactly_the_icons_that_templates_use(app: Flask) -> None:
-    templates = "".join(file.read_text(encoding="utf-8") for file in (APP / "templates").glob("*.html"))
+def test_sprite_has_exactly_the_icons_that_pages_use(app: Flask) -> None:
+    files = [*(APP / "templates").glob("*.html"), *(APP / "pages").rglob("*.py")]
+    pages = "".join(file.read_text(encoding="utf-8") for file in files)
 
-    assert [name for name in ICONS if f'"{name}"' not in templates] == []
+    assert [name for name in ICONS if f'"{name}"' not in pages] == []
     assert tuple(app.extensions["icons"]) == ICONS
 
 

@@ -1,4 +1,4 @@
-"""The search settings page: settings as rows and as JSON, with a preview of results."""
+"""The pages of search settings: settings as rows and as JSON, with a preview of results."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from app.pages.settings_draft import SECTIONS
 from backends.languages import LANGUAGES
 from tests.callers import Tenant, page
 from tests.pages.people import Person, filled
@@ -54,8 +55,11 @@ def settings_of(tenant: Tenant) -> dict[str, Any]:
     return settings
 
 
-def open_page(person: Person, tenant: Tenant) -> None:
-    person.go(path_of(tenant))
+PAGES = ("synonyms", "rules", "pinned", "ranking", "results", "suggestions", "advanced")
+
+
+def open_page(person: Person, tenant: Tenant, name: str) -> None:
+    person.go(f"{path_of(tenant)}/{name}")
 
 
 def write(person: Person, button: str, **values: Any) -> int:
@@ -102,20 +106,17 @@ def test_saved_rows_affect_the_next_search(person: Person, tenant: Tenant) -> No
     person.go(f"/sites/{tenant.site_id}")
     person.follow("Search settings")
 
-    status = write(
-        person,
-        "Save",
-        synonyms__0__words="car, automobile",
-        pinned__0__query="Hello",
-        pinned__0__add="contact",
-        rules__0__when__query="repair",
-        rules__0__do__hide__add="page-1",
-        suggestions_hidden__0__text="*casino*",
-        recency__half_life_days="30",
-    )
+    for link, values in {
+        "Synonyms": {"synonyms__0__words": "car, automobile"},
+        "Pinned and hidden": {"pinned__0__query": "Hello", "pinned__0__add": "contact"},
+        "Rules": {"rules__0__when__query": "repair", "rules__0__do__hide__add": "page-1"},
+        "Suggestions": {"suggestions_hidden__0__text": "*casino*"},
+        "Ranking": {"recency__half_life_days": "30"},
+    }.items():
+        person.follow(link)
+        assert write(person, "Save", **values) == 303
+        assert person.notice.startswith("Search settings saved")
 
-    assert status == 303
-    assert person.notice.startswith("Search settings saved")
     settings = settings_of(tenant)
     assert settings["synonyms"] == [["car", "automobile"]]
     assert settings["pinned"] == [{"query": "hello", "ids": ["page-2"]}]
@@ -133,17 +134,58 @@ def test_saving_unchanged_settings_changes_nothing(person: Person, tenant: Tenan
     tenant.index(page(1), page(2))
     assert tenant.private.put(path_of(tenant), json=written).status_code == 200
     before = settings_of(tenant)
-    open_page(person, tenant)
 
-    assert write(person, "Save") == 303
+    for name in PAGES:
+        open_page(person, tenant, name)
+        assert write(person, "Save") == 303
+        assert settings_of(tenant) == before, name
 
-    assert settings_of(tenant) == before
+
+def test_every_setting_is_on_exactly_one_page_or_in_analytics(tenant: Tenant) -> None:
+    names = [name for section in SECTIONS.values() for name in section.settings]
+
+    assert tuple(SECTIONS) == PAGES
+    assert sorted([*names, "learn_from_clicks"]) == sorted(settings_of(tenant))
+
+
+def test_saving_a_page_keeps_what_others_saved_on_other_pages(person: Person, tenant: Tenant) -> None:
+    open_page(person, tenant, "synonyms")
+    written = {**settings_of(tenant), "answers": True, "suggestions_hidden": ["casino"]}
+    tenant.private.put(path_of(tenant), json=written)
+
+    assert write(person, "Save", synonyms__0__words="car, automobile") == 303
+
+    assert settings_of(tenant) == {**written, "synonyms": [["car", "automobile"]]}
+
+
+def test_former_address_leads_to_the_first_page(person: Person, tenant: Tenant) -> None:
+    response = person.call("GET", f"{path_of(tenant)}?notice=search-settings-restored")
+
+    assert response.status_code == 303
+    assert response.headers["Location"] == f"{path_of(tenant)}/synonyms?notice=search-settings-restored"
+    assert person.call("GET", f"{path_of(tenant)}/nope").status_code == 404
+
+
+def test_rules_read_as_sentences(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Prices"), page(2, title="Old prices"))
+    tenant.private.put(path_of(tenant), json=EVERYTHING)
+    open_page(person, tenant, "rules")
+
+    sentences = [each.all("summary")[0].text for each in person.page.all("details", class_="wide rule")]
+
+    assert sentences == [
+        "When a search contains the words “tickets” with the filter section = shop from 2026-01-01 until "
+        "2027-01-01T10:00:00Z, show “Prices” first, hide “Old prices”, show only pages with section = shop, rank pages "
+        "with section = shop at -3, search for “ticket” instead, open /tickets, and show the notice “Closed on "
+        "Monday.”. Off",
+        "For every search, show the notice “Hello.”.",
+    ]
 
 
 def test_listed_pages_show_titles_and_can_be_removed(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"), page(2, title="Tickets"))
     tenant.private.put(path_of(tenant), json={"pinned": [{"query": "a", "ids": ["page-1", "page-2", "gone"]}]})
-    open_page(person, tenant)
+    open_page(person, tenant, "pinned")
     labels = [box.text for box in person.page.one("fieldset", data_pages="pinned.0").all("label")]
     assert labels == ["Opening hours", "Tickets", "gone no page has this ID", "Add a page"]
 
@@ -159,7 +201,7 @@ def test_listed_pages_show_titles_and_can_be_removed(person: Person, tenant: Ten
 def test_page_can_be_added_by_title_url_id_or_words(person: Person, tenant: Tenant, typed: str, ids: list[str]) -> None:
     documents = (page(1, title="Opening hours"), page(2, title="Opening hours of shops", url="/hours-of-shops"))
     tenant.index(*documents, page(3, title="Buy tickets"))
-    open_page(person, tenant)
+    open_page(person, tenant, "pinned")
 
     assert write(person, "Save", pinned__0__query="a", pinned__0__add=typed) == 303
 
@@ -168,7 +210,7 @@ def test_page_can_be_added_by_title_url_id_or_words(person: Person, tenant: Tena
 
 def test_ambiguous_page_offers_candidates(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"), page(2, title="Hours of shops"))
-    open_page(person, tenant)
+    open_page(person, tenant, "pinned")
 
     assert write(person, "Save", pinned__0__query="a", pinned__0__add="hours") == 400
 
@@ -203,9 +245,12 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_invalid_setting_is_reported_beside_its_row(person: Person, tenant: Tenant, name: str) -> None:
     typed, sentence = MISTAKES[name]
-    open_page(person, tenant)
+    setting = name.partition("__")[0].removesuffix("_field")
+    (opened,) = [section.name for section in SECTIONS.values() if setting in section.settings]
+    open_page(person, tenant, opened)
+    row = {"synonyms__1__words": "car, automobile"} if opened == "synonyms" else {"query": "car, automobile"}
 
-    assert write(person, "Save", **{name: typed}, synonyms__1__words="car, automobile") == 400
+    assert write(person, "Save", **{name: typed}, **row) == 400
 
     told = problems(person)
     assert [text for text in told if text.startswith(sentence)], told
@@ -217,7 +262,7 @@ def test_invalid_setting_is_reported_beside_its_row(person: Person, tenant: Tena
 
 
 def test_concurrent_settings_are_shown_for_comparison(person: Person, tenant: Tenant) -> None:
-    open_page(person, tenant)
+    open_page(person, tenant, "synonyms")
     tenant.private.put(path_of(tenant), json={"synonyms": [["tv", "television"]]})
 
     assert write(person, "Save", synonyms__0__words="car, automobile") == 412
@@ -231,7 +276,7 @@ def test_concurrent_settings_are_shown_for_comparison(person: Person, tenant: Te
 
 def test_languages_are_listed_by_name(person: Person, tenant: Tenant) -> None:
     tenant.private.put(path_of(tenant), json={"language": "de"})
-    open_page(person, tenant)
+    open_page(person, tenant, "advanced")
     options = person.page.one("select", name="language").all("option")
     names = sorted(language.name for language in LANGUAGES.values())
     assert [found.text for found in options] == ["Detect automatically for each page", *names]
@@ -245,13 +290,13 @@ def shown_lists(person: Person) -> list[list[str]]:
 
 def test_preview_shows_results_without_saving(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"), page(3, title="Bread rolls"))
-    open_page(person, tenant)
+    open_page(person, tenant, "pinned")
 
     assert write(person, "Preview", pinned__0__query="bread", pinned__0__add="page-3", query="bread") == 200
 
     assert shown_lists(person) == [["Bread rolls was 2", "Bread was 1"], ["Bread", "Bread rolls"]]
     selected = [link.text for link in person.page.all("a") if "aria-current" in link.attributes]
-    assert selected == ["Sites", "Search settings", "Search settings"], "in the header, the tab, and the page below it"
+    assert selected == ["Sites", "Search settings", "Search settings", "Pinned and hidden"], "in each navigation"
     assert settings_of(tenant)["pinned"] == []
     assert person.page.one("input", id="query").attributes["value"] == "bread"
     assert write(person, "Save") == 303
@@ -260,7 +305,7 @@ def test_preview_shows_results_without_saving(person: Person, tenant: Tenant) ->
 
 def test_preview_without_query_compares_frequent_queries(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Bread"))
-    open_page(person, tenant)
+    open_page(person, tenant, "pinned")
     write(person, "Preview")
     assert "There were no searches in the last seven days." in person.page.text
     tenant.find("bread")
@@ -271,8 +316,39 @@ def test_preview_without_query_compares_frequent_queries(person: Person, tenant:
     assert shown_lists(person) == [["Bread no longer here"]]
 
 
+def test_preview_shows_effects_of_rules_on_a_search_whose_pages_stay_the_same(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"))
+    open_page(person, tenant, "rules")
+    rule = {"rules__0__when__query": "hours", "rules__0__do__notice__text": "Closed on Monday."}
+
+    write(person, "Preview", **rule, rules__0__do__redirect="/hours", query="hours")
+
+    shown = person.page.one("div", id="results").text
+    assert "With these settings, the results of this search change." in shown
+    assert "Opens /hours instead of showing results. Closed on Monday. Opening hours" in shown
+    write(person, "Preview", query="nothing like it", **rule)
+    assert "stay the same" in person.page.one("div", id="results").text
+
+
+def test_preview_shows_the_answer_the_sections_and_the_links(person: Person, tenant: Tenant) -> None:
+    text = "The museum has a cafe. On Sundays the museum opens at ten."
+    section = {"anchor": "sunday", "title": "Sundays", "level": 2, "start": text.index("On Sundays")}
+    tenant.index(page(1, title="Opening hours", content=text, sections=[section]))
+    open_page(person, tenant, "results")
+
+    write(person, "Preview", answers="true", query="when does the museum open on sundays")
+
+    shown = person.page.one("div", id="results")
+    assert "With these settings, the results of this search change." in shown.text
+    assert [quote.text for quote in shown.all("blockquote")] == ["On Sundays the museum opens at ten."]
+    assert [each.text for each in shown.all("ul", class_="where")][:1] == ["Sundays"]
+    links = {"no_results_links__0__text": "All pages", "no_results_links__0__url": "/"}
+    write(person, "Preview", query="zeppelin", **links)
+    assert "No results; links: All pages" in person.page.one("div", id="results").text
+
+
 def test_enter_key_previews_instead_of_saving(person: Person, tenant: Tenant) -> None:
-    open_page(person, tenant)
+    open_page(person, tenant, "rules")
     form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
     first = next(button for button in form.all("button") if button.attributes.get("type", "submit") == "submit")
     assert first.attributes["formaction"].endswith("/preview")
@@ -280,7 +356,7 @@ def test_enter_key_previews_instead_of_saving(person: Person, tenant: Tenant) ->
 
 def test_preview_on_a_paused_site_returns_403_and_preserves_the_form(person: Person, tenant: Tenant) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
-    open_page(person, tenant)
+    open_page(person, tenant, "synonyms")
 
     assert write(person, "Preview", synonyms__0__words="car, automobile", query="car") == 403
 
@@ -294,7 +370,7 @@ class TestJson:
     def test_json_editor_shows_and_saves_settings(self, person: Person, tenant: Tenant) -> None:
         tenant.index(page(1), page(2))
         tenant.private.put(path_of(tenant), json=EVERYTHING)
-        open_page(person, tenant)
+        open_page(person, tenant, "advanced")
         shown = orjson.loads(person.page.one("textarea", name="json").raw_text)
         assert shown == settings_of(tenant)
 
@@ -315,7 +391,7 @@ class TestJson:
     def test_invalid_json_is_reported_beside_the_editor(
         self, person: Person, tenant: Tenant, text: str, told: str
     ) -> None:
-        open_page(person, tenant)
+        open_page(person, tenant, "advanced")
         assert person.send("Save this JSON", json=text).status_code == 400
         assert told.partition(": ")[0] in " ".join(problems(person))
         assert person.page.one("textarea", name="json").raw_text.removeprefix("\n") == text

@@ -119,7 +119,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
         lambda policy: policy.role is Role.EDITOR,
         {
             "keys.show_edit_form", "keys.show_key", "pages.show_import", "pages.show_pin_remedy",
-            "pages.show_source_create_form", "pages.show_source_edit_form", "pages.show_synonym_remedy",
+            "pages.show_settings_section", "pages.show_source_create_form", "pages.show_source_edit_form",
+            "pages.show_synonym_remedy",
             "search-settings.list_learned_clicks", "search-settings.show_search_settings", "sites.show_create_form",
             "sites.show_edit_form",
         },

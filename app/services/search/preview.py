@@ -33,6 +33,9 @@ MAX_QUERY_BYTES = 4096
 MAX_PREVIEWED_DOCUMENTS = 10
 """Maximum number of documents listed for each query, before and after."""
 
+MAX_PREVIEWED_SECTIONS = 2
+"""Maximum number of matching sections listed for each document."""
+
 _PREVIEWED_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
 _EPOCH = date(1970, 1, 1)
@@ -49,10 +52,33 @@ class PreviewParts(Protocol):
 
 
 class PreviewedDocument(NamedTuple):
-    """A document that a query finds."""
+    """A document that a query finds, with the titles of its matching sections."""
 
     id: str
     title: str
+    sections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedEffects:
+    """What visitors see besides the documents.
+
+    Attributes:
+        notice: Text and URL of the notice above the results; the URL may be missing.
+        redirect: URL that the search box opens instead of showing results; empty for none.
+        answer: The quoted answer; empty for none.
+        links: Texts of the links that a search without results shows.
+        is_mixed: Whether the documents are ordered by meaning as well as by words.
+    """
+
+    notice: Mapping[str, str] | None = None
+    redirect: str = ""
+    answer: str = ""
+    links: tuple[str, ...] = ()
+    is_mixed: bool = False
+
+
+NO_EFFECTS = PreviewedEffects()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +89,25 @@ class QueryPreview:
         before, after: The first documents, best first.
         is_exact: Whether ``after`` will be the result once the settings are saved. ``False`` if the settings change
             synonyms of the query that the engine keeps in its index, which ``after`` does not reflect.
+        effects_before, effects_after: What visitors see besides the documents.
     """
 
     query: str
     before: Sequence[PreviewedDocument]
     after: Sequence[PreviewedDocument]
     is_exact: bool = True
+    effects_before: PreviewedEffects = NO_EFFECTS
+    effects_after: PreviewedEffects = NO_EFFECTS
 
     @property
     def changed(self) -> bool:
         """Whether the documents or their order would change."""
-        return self.before != self.after
+        return [document.id for document in self.before] != [document.id for document in self.after]
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether visitors would see a difference."""
+        return self.before != self.after or self.effects_before != self.effects_after
 
 
 def preview_settings(
@@ -102,16 +136,22 @@ def preview_settings(
     record = site_record(site, learned[0])
     changed_record = with_settings(record, settings, learned[1])
     engine = parts.engines.get_engine(record.engine)
-    searches = [SearchQuery(text.strip(), limit=MAX_PREVIEWED_DOCUMENTS, is_preview=True) for text in queries]
-    before = [_search(parts, record, search) for search in searches]
+    searches = [
+        SearchQuery(
+            text.strip(), limit=MAX_PREVIEWED_DOCUMENTS, sections=MAX_PREVIEWED_SECTIONS, answers=True, is_preview=True
+        )
+        for text in queries
+    ]
+    links = _links(site.search_settings), _links(settings)
+    before = [_search(parts, record, search, links[0]) for search in searches]
     if not engine.keeps_synonyms:
-        after = [_search(parts, changed_record, search) for search in searches]
-        return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
+        after = [_search(parts, changed_record, search, links[1]) for search in searches]
+        return [_compare(*each) for each in zip(queries, before, after, strict=True)]
     change = SynonymChange(record.settings.synonyms, changed_record.settings.synonyms)
     comparable = replace(changed_record, settings=replace(changed_record.settings, synonyms=record.settings.synonyms))
-    after = [_search(parts, comparable, search) for search in searches]
+    after = [_search(parts, comparable, search, links[1]) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]
-    return [QueryPreview(*each) for each in zip(queries, before, after, exact, strict=True)]
+    return [_compare(*each) for each in zip(queries, before, after, exact, strict=True)]
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
@@ -132,7 +172,31 @@ def frequent_queries(session: Session, site_id: int) -> list[str]:
     return [query for query, size in zip(queries, sizes, strict=True) if size <= MAX_QUERY_BYTES]
 
 
-def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
+_Results = tuple[list[PreviewedDocument], PreviewedEffects]
+
+
+def _compare(query: str, before: _Results, after: _Results, is_exact: bool = True) -> QueryPreview:
+    return QueryPreview(query, before[0], after[0], is_exact, before[1], after[1])
+
+
+def _links(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(link["text"] for link in settings.get("no_results_links", ()))
+
+
+def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery, links: tuple[str, ...]) -> _Results:
     encode = partial(encode_hit, fields=_PREVIEWED_FIELDS)
-    timed = parts.searcher.run(record, for_site(search, record), encode, parts.searcher.new_room())
-    return [PreviewedDocument(**orjson.loads(hit)) for hit in timed.hits]
+    query = for_site(search, record)
+    timed = parts.searcher.run(record, query, encode, parts.searcher.new_room())
+    effects = PreviewedEffects(
+        notice=query.effects.notice,
+        redirect=query.effects.redirect,
+        answer="" if timed.answer is None else timed.answer["text"],
+        links=() if timed.result.total else links,
+        is_mixed=timed.result.mixed,
+    )
+    return [_document(orjson.loads(hit)) for hit in timed.hits], effects
+
+
+def _document(hit: Mapping[str, Any]) -> PreviewedDocument:
+    sections = tuple(section["title"] for section in hit.get("sections", ()) if section["title"])
+    return PreviewedDocument(hit["id"], hit["title"], sections)
