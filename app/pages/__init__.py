@@ -27,7 +27,6 @@ from app.pages import (
 )
 from app.pages.analytics import inbox, reports
 from app.pages.negotiation import MethodOverride, View, add_page, note_choice
-from app.pages.settings_draft import SECTIONS
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
@@ -127,7 +126,7 @@ _DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
 _SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
 
-_SETTINGS_SECTION = f"/sites/<int(signed=True):site_id>/search-settings/<any({', '.join(SECTIONS)}):section>"
+_SETTINGS_SECTION = "/sites/<int(signed=True):site_id>/search-settings/<string:section>"
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 

@@ -8,7 +8,7 @@ from app.apidoc.openapi import document
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.accounts import get_dashboard, get_user
-from app.pages.analytics.figures import draw_chart
+from app.pages.analytics.figures import draw_chart, make_figures
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.plans import Meter, read_meters
@@ -27,6 +27,9 @@ from app.web.responses import json_answer
 from app.wording import counted
 from schemas.analytics import PERIODS
 
+PICTURE_SIZE = (900, 490)
+"""Width and height of docs/images/search-box.png in pixels, so that nothing moves while it loads."""
+
 
 def show_home() -> str | Response:
     """Describe this service, with links."""
@@ -42,10 +45,19 @@ def show_home() -> str | Response:
                 "dashboard": f"{base}/dashboard",
             }
         )
-    return render("home.html", base_url=base, is_open=runtime().settings.registration)
+    return render(
+        "home.html",
+        base_url=base,
+        is_open=runtime().settings.registration,
+        docs_search_key=runtime().settings.docs_search_key,
+        plans=runtime().plans,
+        picture=PICTURE_SIZE,
+    )
 
 
 SHOWN_SITES = 5
+DASHBOARD_FIGURES = 4
+"""Number of figures on the dashboard."""
 
 
 def show_dashboard() -> str:
@@ -84,7 +96,8 @@ def show_dashboard() -> str:
             *todos_of_runs((), running), *todos_of_misses(candidates), *todos_of_quotas((today_meter, *others))
         ),
         analytics=analytics,
-        chart=draw_chart(analytics.series),
+        chart=draw_chart(analytics.series, analytics.previous_series),
+        figures=make_figures(analytics)[:DASHBOARD_FIGURES],
         sites=listed_sites,
         is_box_used=box_used,
         unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,

@@ -12,6 +12,8 @@ from flask import Flask, Response, g, render_template, request
 from markupsafe import Markup, escape
 
 from app.clock import isoformat, now
+from app.crawl.sources.sources import OpenRun, find_first_crawl
+from app.models import Site
 from app.runtime import runtime
 from app.web.auth import ANYONE, SESSION_COOKIE
 from app.web.policy import OperationPolicy, set_policy
@@ -106,9 +108,16 @@ def render(template: str, **values: Any) -> str:
         has_cookie=SESSION_COOKIE in request.cookies,
         notice=notice,
         here=request.path,
+        first_crawl=_find_first_crawl,
         operator_contact=runtime().settings.operator_contact,
         **values,
     )
+
+
+def _find_first_crawl(site: Site) -> OpenRun | None:
+    """Return the first crawl of a site while it is queued or running."""
+    with runtime().database.read() as session:
+        return find_first_crawl(session, site)
 
 
 def render_secret(html: str) -> Response:
@@ -134,7 +143,7 @@ _SYMBOL = re.compile(r'<symbol id="([^"]+)" (viewBox="[^"]+")>(.*?)</symbol>', r
 def _read_icons(sprite: Path) -> dict[str, Markup]:
     """Return each symbol of a sprite as an inline image, because `<use>` of a file depends on the browser's CSP."""
     return {
-        name: Markup(f'<svg class="icon" {box} aria-hidden="true">{shapes}</svg>')
+        name: Markup(f'<svg class="icon" {box} aria-hidden="true">{shapes}</svg>')  # noqa: S704 — our own file
         for name, box, shapes in _SYMBOL.findall(sprite.read_text(encoding="utf-8"))
     }
 

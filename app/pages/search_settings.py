@@ -92,14 +92,14 @@ def show_search_settings(site_id: int) -> Response:
 
 def show_settings_section(site_id: int, section: str) -> str:
     """Show a page of settings, with their stored values."""
-    site, opened = _load(site_id), SECTIONS[section]
+    site, opened = _load(site_id), _find_section(section)
     tag = settings_tag(site.search_settings, opened.settings)
     return _form(SubmittedSettings(site, opened, shown_settings(site.search_settings), tag))
 
 
 def update_settings_section(site_id: int, section: str) -> Response:
     """Save the settings of a page, unless another user has saved any of them since the form was opened."""
-    submitted = _read(site_id, SECTIONS[section])
+    submitted = _read(site_id, _find_section(section))
     refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 412, 503})
     _fill(submitted)
     settings = submitted.valid(SearchSettingsSchema())
@@ -132,6 +132,13 @@ def preview_search_settings(site_id: int) -> str:
     )
     preview = settings_operations.preview(runtime(), current_caller(), site_id, values["settings"], queries)
     return _form(submitted, preview=preview)
+
+
+def _find_section(name: str) -> Section:
+    section = SECTIONS.get(name)
+    if section is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "Search settings have no such page.")
+    return section
 
 
 def _load(site_id: int) -> Site:

@@ -49,12 +49,16 @@ document.addEventListener("submit", (event) => {
 
 // Refreshes live parts, such as the progress of a crawl, until they end.
 async function follow() {
-  const part = document.querySelector("[data-live]");
-  if (!part) return;
-  await new Promise((resolve) => { setTimeout(resolve, 1000 * part.dataset.live); });
+  const parts = [...document.querySelectorAll("[data-live]")];
+  if (!parts.length) return;
+  const pause = Math.min(...parts.map((part) => Number(part.dataset.live)));
+  await new Promise((resolve) => { setTimeout(resolve, 1000 * pause); });
   try {
     const answer = document.hidden ? null : await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer?.ok) replace(part, new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (answer?.ok) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const part of parts) replace(part, page);
+    }
   } catch {
     // Without a network, the next refresh tries again.
   }
@@ -70,7 +74,8 @@ function replace(part, page) {
   if ("live" in fresh.dataset) return;
   document.querySelector(".notice")?.remove();
   const end = document.getElementById("live-end");
-  if (end) end.textContent = fresh.querySelector("h1").textContent;
+  const title = fresh.querySelector("h1");
+  if (end && title) end.textContent = title.textContent;
 }
 
 follow();

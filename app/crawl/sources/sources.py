@@ -220,6 +220,14 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
     ]
 
 
+def find_first_crawl(session: Session, site: Site) -> OpenRun | None:
+    """Return the open run of a site of which no run has ended yet; ``None`` if there is none."""
+    runs = select(SourceRun).join(Source, Source.id == SourceRun.source_id).where(Source.site_id == site.id)
+    if session.scalar(runs.where(SourceRun.status.not_in(OPEN)).exists().select()):
+        return None
+    return next((run for run in list_open_runs(session, site.account_id) if run.site_id == site.id), None)
+
+
 def find_site_url(session: Session, site: Site, source: Source, run: SourceRun | None) -> str | None:
     """Suggest another URL for a site, if a crawled website's URL differs from it only in scheme or ``www.``.
 

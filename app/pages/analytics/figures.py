@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import ceil, log10
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from app.services.analytics.query_reports import QueryAnalytics, QueryDayCount
 from app.services.analytics.reports import Analytics, DayCount, Totals
@@ -25,12 +25,14 @@ class Figure:
     Attributes:
         change: The change in words; empty if there is nothing to compare with.
         tone: ``better``, ``worse``, or empty if the change is neutral.
+        sparkline: SVG path of the figure's days in a box of ``SPARK_WIDTH`` by ``HEIGHT``; empty for none.
     """
 
     label: str
     value: str
     change: str = ""
     tone: str = ""
+    sparkline: str = ""
 
 
 def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Figure]:
@@ -54,21 +56,26 @@ def make_figures(analytics: Analytics) -> list[Figure]:
     now, before = analytics.totals, analytics.previous
     mixed = now.mixed_searches or before.mixed_searches
     return [
-        _count("Searches", now.total_searches, before.total_searches),
+        _with_sparkline(
+            _count("Searches", now.total_searches, before.total_searches), [day.searches for day in analytics.series]
+        ),
         Figure("Unique queries", number(analytics.unique_queries)),
-        _rate("Searches without results", now.zero_result_rate, before.zero_result_rate, less_is_better=True),
+        _with_sparkline(
+            _rate("Searches without results", now.zero_result_rate, before.zero_result_rate, less_is_better=True),
+            [day.zero_result_rate or 0 for day in analytics.series],
+        ),
         *([_count("Semantic searches", now.mixed_searches, before.mixed_searches)] if mixed else []),
-        *_click_figures(now, before),
+        *_click_figures(now, before, analytics.series),
         _level("Average response time", _response_ms(now), _response_ms(before), lambda value: f"{number(value)} ms"),
     ]
 
 
-def _click_figures(now: Totals, before: Totals) -> list[Figure]:
+def _click_figures(now: Totals, before: Totals, series: Sequence[DayCount]) -> list[Figure]:
     """Return figures about clicks; empty if no clicks were reported."""
     if not (now.clicks or before.clicks):
         return []
     return [
-        _count("Clicks", now.clicks, before.clicks),
+        _with_sparkline(_count("Clicks", now.clicks, before.clicks), [day.clicks for day in series]),
         _rate("Searches with a click", now.click_through_rate, before.click_through_rate if before.clicks else None),
         _level(
             "Average position of clicks",
@@ -77,6 +84,19 @@ def _click_figures(now: Totals, before: Totals) -> list[Figure]:
             lambda value: f"{value:.1f}",
         ),
     ]
+
+
+SPARK_WIDTH = 100
+
+
+def _with_sparkline(figure: Figure, values: Sequence[float]) -> Figure:
+    """Add a line of a figure's days, unless it would be flat."""
+    top = max(values, default=0)
+    if top == min(values, default=0) or len(values) < 2:
+        return figure
+    step = SPARK_WIDTH / (len(values) - 1)
+    points = [f"{round(step * place, 1)} {round(HEIGHT * (1 - value / top), 1)}" for place, value in enumerate(values)]
+    return replace(figure, sparkline=f"M{'L'.join(points)}")
 
 
 def _response_ms(totals: Totals) -> int | None:
@@ -132,6 +152,13 @@ FEWER_LABELS = 5
 Day = DayCount | QueryDayCount
 
 
+class Dated(Protocol):
+    """The values of a day."""
+
+    @property
+    def date(self) -> date: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One day's bar: searches with results, stacked on searches without results.
@@ -174,6 +201,8 @@ class Chart:
         ticks: Evenly spaced labels of the day axis, starting at the left edge.
         summary: The chart in one sentence.
         has_clicks: Whether the days include click counts.
+        previous_path: SVG path of the preceding period's searches; empty for none.
+        previous_total: Number of searches in the preceding period.
     """
 
     bars: Sequence[Bar]
@@ -184,11 +213,18 @@ class Chart:
     ticks: Sequence[Tick]
     summary: str
     has_clicks: bool
+    previous_path: str = ""
+    previous_total: int = 0
 
 
-def draw_chart(series: Sequence[Day]) -> Chart:
-    """Create the chart for a series of days, oldest first."""
-    top = nice_ceiling(max((day.searches for day in series), default=0))
+def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
+    """Create the chart for a series of days, oldest first.
+
+    Args:
+        previous: The days of the preceding period, drawn as a line if it had searches.
+    """
+    top = nice_ceiling(max((day.searches for day in (*series, *previous)), default=0))
+    previous_total = sum(day.searches for day in previous)
     bars = []
     for position, day in enumerate(series):
         empty = HEIGHT * day.zero_results / top
@@ -210,9 +246,11 @@ def draw_chart(series: Sequence[Day]) -> Chart:
         height=HEIGHT,
         top=top,
         levels=(top, 0) if top % 2 else (top, top // 2, 0),
-        ticks=_ticks(series),
+        ticks=ticks_of(series),
         summary=_summary(series),
         has_clicks=any(isinstance(day, QueryDayCount) for day in series),
+        previous_path=line_path([day.searches for day in previous], top) if previous_total else "",
+        previous_total=previous_total,
     )
 
 
@@ -257,13 +295,13 @@ def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
     top = next(level for level in _TOPS if most <= level)
     return RateChart(
         lines=[
-            RateLine(name, label, _path(values, top), _rate_sentence(label, values))
+            RateLine(name, label, line_path(values, top), _rate_sentence(label, values))
             for name, (label, values) in rates.items()
         ],
         width=len(series) * DAY_WIDTH,
         height=HEIGHT,
         levels=(top, top / 2, 0.0),
-        ticks=_ticks(series),
+        ticks=ticks_of(series),
         days=series,
     )
 
@@ -271,7 +309,7 @@ def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
 _TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def _path(values: Sequence[float | None], top: float) -> str:
+def line_path(values: Sequence[float | None], top: float) -> str:
     """Return the SVG path of a line through the midpoints of days. A single day between gaps becomes a dash."""
     parts: list[str] = []
     for position, value in enumerate(values):
@@ -293,7 +331,7 @@ def _rate_sentence(label: str, values: Sequence[float | None]) -> str:
     return f"{label}: {percent(min(rates))} to {percent(max(rates))} of a day’s searches."
 
 
-def _ticks(series: Sequence[Day]) -> list[Tick]:
+def ticks_of(series: Sequence[Dated]) -> list[Tick]:
     step = 1 if len(series) <= MAX_LABELS else ceil(len(series) / FEWER_LABELS)
     return [
         Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)

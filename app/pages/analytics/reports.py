@@ -18,6 +18,7 @@ from app.operations import search_settings as settings_operations
 from app.pages.analytics import lists
 from app.pages.analytics.figures import draw_chart, draw_rates, make_figures, make_query_figures, percent
 from app.pages.analytics.lists import MAX_QUERIES, find_kind
+from app.pages.analytics.time_charts import draw_hours, draw_times
 from app.pages.forms import read_form
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -26,6 +27,7 @@ from app.services import inbox, sites
 from app.services.access.credentials import site_record
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import encode_csv, get_analytics
+from app.services.analytics.search_times import get_search_times
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
@@ -141,6 +143,14 @@ def show_analytics() -> str:
             recent=runtime().recent_results,
             limit=SHORT_LIST if kind is None else lists.MAX_QUERIES,
         )
+        times = get_search_times(
+            session,
+            current_caller().account.id,
+            analytics.series,
+            site_id=None if choice.site is None else choice.site.id,
+            channel=choice.channel,
+            recent=runtime().recent_results,
+        )
     common = {
         "choice": choice,
         "site": choice.site,
@@ -157,10 +167,12 @@ def show_analytics() -> str:
         "analytics.html",
         analytics=analytics,
         figures=make_figures(analytics),
-        chart=draw_chart(analytics.series),
+        chart=draw_chart(analytics.series, analytics.previous_series),
         learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
         learned=[] if choice.site is None else _learned_queries(choice.site),
         rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
+        times=draw_times(times.days),
+        hours=draw_hours(times.searches_by_hour),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
         has_clicks=bool(analytics.totals.clicks),
         short=SHORT_LIST,

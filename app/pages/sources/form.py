@@ -150,8 +150,28 @@ def preview_values(preview: Preview | None) -> dict[str, Any]:
         return {"document": None, "explanation": None}
     return {
         "document": preview.document,
+        "text_sections": [] if preview.document is None else _split_text(preview.document),
         "explanation": None if preview.reason is None else explain_reason(preview.reason),
     }
+
+
+MAX_PREVIEWED_CHARACTERS = 3000
+
+
+def _split_text(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the headings and paragraphs of a previewed page's text. Text before the first heading has none."""
+    content = str(document["content"])[:MAX_PREVIEWED_CHARACTERS]
+    if len(content) < len(str(document["content"])):
+        content += "…"
+    starts = [(section["start"], str(section["title"])) for section in document.get("sections") or ()]
+    ends = [*(start for start, _ in starts), len(content)]
+    parts = []
+    for (start, title), end in zip([(0, ""), *starts], ends, strict=True):
+        text = content[start:end].strip().removeprefix(title)
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines or (title and start < len(content)):
+            parts.append((title, lines))
+    return parts
 
 
 Form = Mapping[str, str]

@@ -161,6 +161,7 @@ class Analytics:
         channels: Searches and clicks by channel. Events from before channels were recorded are not included.
         clicked_pages: The most clicked documents; empty unless requested.
         pages: The pages with the most searches; empty unless requested.
+        previous_series: One entry per day of the preceding period, oldest first.
     """
 
     totals: Totals
@@ -174,6 +175,7 @@ class Analytics:
     channels: Sequence[ChannelCount] = ()
     clicked_pages: Sequence[ClickedPage] = ()
     pages: Sequence[PageCount] = ()
+    previous_series: Sequence[DayCount] = ()
 
     @property
     def from_date(self) -> date:
@@ -272,6 +274,7 @@ def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) 
         channels=count_channels(origins, span.first),
         clicked_pages=list_clicked_pages(session, span, limit) if details else (),
         pages=list_pages(session, span, limit) if details else (),
+        previous_series=[_count_day(day, days.get(day), 0) for day in range(both.first, span.first)],
     )
 
 

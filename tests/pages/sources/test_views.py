@@ -518,17 +518,36 @@ def test_preview_shows_the_indexed_page_and_preserves_the_form_input(intranet: T
     assert (source["schedule"], source["exclude"]) == ("weekly", ["/secret"])
 
 
-def test_preview_shows_section_titles_and_explains_the_rank(intranet: Tenant, website: Website) -> None:
+def test_preview_shows_the_page_as_readers_see_it_and_explains_the_rank(intranet: Tenant, website: Website) -> None:
     body = "<main><h2 id=ships>Ships & boats</h2><p>Old ones.</p><h2 id=rooms>Rooms</h2><p>Eleven.</p></main>"
     website.pages["/"] = html("Museum", body, head='<meta name="site-search:rank" content="2">')
     person = person_of(intranet)
     person.go(f"/sites/{intranet.site_id}/sources/create")
     person.press("Preview the page")
     preview = person.page.one("section", id="preview")
-    told = {each.one("dt").text: each.one("dd").text for each in preview.one("dl").all("div")}
-    assert told["Sections"] == "Ships & boats · Rooms"
-    assert told["Rank"].startswith("2, from −5 to 5: ranks move a page up or down")
+    text = preview.one("div", class_="page-text")
+    assert [each.text for each in text.all("h4")] == ["Ships & boats", "Rooms"]
+    assert [each.text for each in text.all("p")] == ["Old ones.", "Eleven."]
+    assert "before pages that match equally well: its rank is 2, from −5 to 5." in preview.text
     assert "{" not in preview.text
+
+
+def test_first_crawl_is_announced_on_every_page_of_its_site(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    pages = (f"/sites/{tenant.site_id}", f"/sites/{tenant.site_id}/search-settings", f"/sites/{tenant.site_id}/try")
+    for address in pages:
+        assert "The first crawl starts within seconds." in person.go(address).one("div", id="first-crawl").text
+    change_run(tenant, source, status="running", indexed=3, found=9)
+    for address in pages:
+        announced = person.go(address).one("div", id="first-crawl")
+        assert "The first crawl is running: 3 of 9 pages so far." in announced.text
+        assert announced.one("progress").attributes["value"] == "3"
+    assert person.go(path_of(source)).one("div", id="first-crawl").text == "", "the page has its own progress"
+
+    change_run(tenant, source, status="finished")
+    tenant.private.post(path_of(source, "/run"), json={})
+
+    assert person.go(pages[0]).one("div", id="first-crawl").text == "", "the second crawl is not the first"
 
 
 def test_preview_explains_why_a_page_would_not_be_indexed(intranet: Tenant, website: Website) -> None:
