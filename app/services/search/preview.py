@@ -61,7 +61,7 @@ class PreviewedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreviewedEffects:
-    """What visitors see besides the documents.
+    """Effects of a search that visitors see besides the documents.
 
     Attributes:
         notice: Text and URL of the notice above the results; the URL may be missing.
