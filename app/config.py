@@ -77,6 +77,11 @@ class Settings:
         False,
         "Whether the crawler and webhooks may connect to loopback, private, and link-local addresses, for an intranet.",
     )
+    crawl_browser: str = _setting(
+        "",
+        "Chromium that draws pages made by scripts: a path such as `/usr/bin/chromium`, or the address of one, such as "
+        "`ws://browser:3000` (extra `browser`). Empty: pages are read as sent.",
+    )
     crawl_runs: int = _setting(
         4,
         "Sources that this machine crawls at the same time, in a process of low priority that the service starts. "

@@ -130,6 +130,8 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     locks = create_locks(database, settings.data_path)
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
+    if settings.crawl_browser:
+        _require("CRAWL_BROWSER", "browser", BROWSER_PACKAGES)
     if settings.default_plan not in plans:
         raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not defined in the plans file.")
     journals = settings.data_path / "events"
@@ -223,6 +225,8 @@ MINILM_PACKAGES = (MODEL.package, TOKENIZER.package, "onnxruntime", "tokenizers"
 """Import names of the packages of the extra ``minilm``."""
 FASTEMBED_PACKAGES = ("fastembed", "numpy")
 """Import names of the packages of the extra ``fastembed``."""
+BROWSER_PACKAGES = ("playwright",)
+"""Import names of the packages of the extra ``browser``."""
 
 
 def create_embedder(settings: Settings) -> Embedder | None:
@@ -234,29 +238,29 @@ def create_embedder(settings: Settings) -> Embedder | None:
     if not settings.embedder:
         return None
     if settings.embedder == "minilm":
-        _require("minilm", MINILM_PACKAGES)
+        _require("EMBEDDER", "minilm", MINILM_PACKAGES)
         from app.services.embedding.local import MINILM, LocalEmbedder
 
         return GuardedEmbedder(LocalEmbedder(settings.data_path, MINILM))
     if settings.embedder == "fastembed":
-        _require("fastembed", FASTEMBED_PACKAGES)
+        _require("EMBEDDER", "fastembed", FASTEMBED_PACKAGES)
         from app.services.embedding.local import DEFAULT_MODEL, FASTEMBED_MODELS, LocalEmbedder
 
         model = FASTEMBED_MODELS.get(settings.embedder_model or DEFAULT_MODEL)
         if model is None:
             raise ConfigurationError(f"EMBEDDER_MODEL must be one of {', '.join(FASTEMBED_MODELS)}.")
         return GuardedEmbedder(LocalEmbedder(settings.data_path, model))
-    _require("embeddings", REMOTE_PACKAGES)
+    _require("EMBEDDER", "embeddings", REMOTE_PACKAGES)
     from app.services.embedding.remote import RemoteEmbedder
 
     return GuardedEmbedder(RemoteEmbedder(settings.embedder, settings.embedder_model, settings.embedder_key))
 
 
-def _require(extra: str, packages: tuple[str, ...]) -> None:
+def _require(setting: str, extra: str, packages: tuple[str, ...]) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"EMBEDDER requires the extra {extra}, such as `pip install 'site-search-service[{extra}]'`: "
+            f"{setting} requires the extra {extra}, such as `pip install 'site-search-service[{extra}]'`: "
             f"{', '.join(missing)} cannot be found."
         )
 

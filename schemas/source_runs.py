@@ -41,6 +41,7 @@ class RunSchema(Schema):
     )
     failed = fields.Integer(required=True, metadata={"description": "URLs without a usable response."})
     skipped = fields.Integer(required=True, metadata={"description": "URLs skipped for a reason."})
+    rendered = fields.Integer(required=True, metadata={"description": "Pages that a browser drew; see `render`."})
     error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
 
 

@@ -23,6 +23,7 @@ from schemas.validation.sites import (
 )
 
 KINDS = ("website", "sitemap", "feed", "wordpress")
+RENDER_MODES = ("never", "auto", "always")
 SCHEDULES = ("none", "hourly", "daily", "weekly")
 SOURCE_STATUSES = ("idle", "queued", "running", "failed")
 CONFIG_FORMATS = ("docsearch",)
@@ -250,6 +251,12 @@ _HEADERS = {
 }
 _SCHEDULE = {"title": "Schedule", "description": "Interval between crawls of the source."}
 _MAX_PAGES = {"title": "Maximum pages", "description": "Maximum number of indexed pages of the source; null: no limit."}
+_RENDER = {
+    "title": "JavaScript",
+    "description": "Which pages a browser draws before they are read: `auto` (default), pages with scripts and little "
+    "text; `always`, all pages with scripts; `never`. Without a browser (`CRAWL_BROWSER`), pages are read as sent, and "
+    "`always` is refused with `unavailable`.",
+}
 _MAX_DEPTH = {
     "title": "Maximum depth",
     "description": "Maximum number of links to follow from the start page; null: no limit.",
@@ -276,6 +283,7 @@ class SourceCreateSchema(BodySchema):
     fields_ = _rules(load_default=list)
     max_pages = WholeNumber(low=1, allow_none=True, load_default=None, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, load_default=None, metadata=dict(_MAX_DEPTH))
+    render = Text(choices=RENDER_MODES, load_default="auto", metadata=dict(_RENDER))
     headers = Headers(load_default=dict, metadata=dict(_HEADERS))
 
 
@@ -291,6 +299,7 @@ class SourceUpdateSchema(UpdateSchema):
     fields_ = _rules()
     max_pages = WholeNumber(low=1, allow_none=True, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, metadata=dict(_MAX_DEPTH))
+    render = Text(choices=RENDER_MODES, metadata=dict(_RENDER))
     headers = Headers(metadata=dict(_HEADERS))
 
 
@@ -325,6 +334,7 @@ class SourceSchema(Schema):
     fields_ = fields.List(fields.Nested(FieldRuleSchema), required=True, data_key="fields", attribute="fields")
     max_pages = fields.Integer(required=True, allow_none=True)
     max_depth = fields.Integer(required=True, allow_none=True)
+    render = fields.String(required=True, metadata={"enum": list(RENDER_MODES)})
     status = fields.String(required=True, metadata={"enum": list(SOURCE_STATUSES)})
     last_run = fields.Nested(RunSchema, required=True, allow_none=True)
     created_at = Instant(required=True)

@@ -21,6 +21,7 @@ from sqlalchemy import select
 
 from app.bounded_process import bound_arenas
 from app.clock import isoformat
+from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import user_agent
 from app.crawl.read.reader import PageReader
@@ -44,6 +45,10 @@ from schemas.sources import SourceCreateSchema
 def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
     """Provide the components shared by this process's runs. The demo crawls the service's own pages without network."""
     network, reader = _network(runtime), PageReader()
+    settings = runtime.settings
+    agent = user_agent(settings.public_url)
+    browser = Browser(settings.crawl_browser, agent) if settings.crawl_browser else None
+    public_network = Network(private_addresses=False) if browser is not None else None
     try:
         yield CrawlParts(
             runtime.database,
@@ -53,10 +58,15 @@ def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
             network,
             reader,
             SharedTurns(runtime.database),
-            user_agent(runtime.settings.public_url),
-            runtime.settings.public_url if runtime.settings.sends_mail else None,
+            agent,
+            settings.public_url if settings.sends_mail else None,
+            browser,
+            public_network,
         )
     finally:
+        if browser is not None and public_network is not None:
+            browser.close()
+            public_network.close()
         reader.close()
         network.close()
 
@@ -271,7 +281,7 @@ def _report(runtime: Runtime, run: SourceRun, as_json: bool) -> None:
         pages, total = runs.list_reported(session, run, limit=MAX_SHOWN, offset=0)
         reasons = runs.count_reasons(session, run)
     if as_json:
-        names = ("id", "status", "error", "found", "indexed", "unchanged", "removed", "failed", "skipped")
+        names = ("id", "status", "error", "found", "indexed", "unchanged", "removed", "failed", "skipped", "rendered")
         encoded = {name: getattr(run, name) for name in names} | {"reasons": reasons}
         encoded |= {name: moment and isoformat(moment) for name, moment in _moments(run)}
         click.echo(orjson.dumps(encoded, option=orjson.OPT_INDENT_2).decode())

@@ -36,6 +36,8 @@ class Source(Base):
     """Request headers, which are sent only to the source's host and never displayed."""
     max_pages: Mapped[int | None]
     max_depth: Mapped[int | None]
+    render: Mapped[str] = mapped_column(String(8), default="auto", server_default=text("'auto'"))
+    """Which pages a browser draws, if there is one: ``never``, ``auto``, or ``always``."""
     title_suffix: Mapped[str | None] = mapped_column(String(1024))
     """Common ending of page titles, which is removed from document titles."""
     title_prefix: Mapped[str | None] = mapped_column(String(1024))
@@ -94,6 +96,8 @@ class SourceRun(Base):
     removed: Mapped[int] = mapped_column(default=0)
     failed: Mapped[int] = mapped_column(default=0)
     skipped: Mapped[int] = mapped_column(default=0)
+    rendered: Mapped[int] = mapped_column(default=0, server_default=text("0"))
+    """Pages that a browser drew."""
 
 
 class RunPage(Base):

@@ -38,8 +38,9 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
     """Create a source and queue its first run.
 
     Raises:
-        ApiError: 404, 403, and 400 as in :func:`sources.create_source`.
+        ApiError: 404, 403, and 400 as in :func:`sources.create_source`; 400 without a browser that it requires.
     """
+    _check_render(runtime, fields)
     fields = _with_scheme(runtime, caller, site_id, fields)
     with changing(runtime, caller) as session:
         source, run = sources.create_source(
@@ -87,8 +88,9 @@ def update_source(
     """Change a source.
 
     Raises:
-        ApiError: 404 and 400 as in :func:`sources.update_source`.
+        ApiError: 404 and 400 as in :func:`sources.update_source`; 400 without a browser that it requires.
     """
+    _check_render(runtime, changes)
     changes = _with_scheme(runtime, caller, site_id, changes)
     with runtime.database.write() as session:
         source = sources.update_source(
@@ -100,6 +102,11 @@ def update_source(
             private_addresses=runtime.settings.crawl_private_addresses,
         )
         return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
+
+
+def _check_render(runtime: Runtime, fields: Mapping[str, Any]) -> None:
+    if fields.get("render") == "always" and not runtime.settings.crawl_browser:
+        raise field_error("render", "unavailable", "requires a browser, which this service does not have")
 
 
 def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:

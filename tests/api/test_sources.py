@@ -20,11 +20,11 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"
 RECORD = {
     *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages"),
-    *("max_depth", "status", "last_run", "created_at", "updated_at", "hook_url"),
+    *("max_depth", "render", "status", "last_run", "created_at", "updated_at", "hook_url"),
 }
 RUN = {
     *("id", "status", "started_at", "finished_at", "found", "indexed", "unchanged", "removed", "failed", "skipped"),
-    "error",
+    *("rendered", "error"),
 }
 GONE = "src_0000000000000000"
 
@@ -95,12 +95,13 @@ def test_created_source_has_the_expected_record_and_queues_its_first_run(tenant:
         "fields": [],
         "max_pages": None,
         "max_depth": None,
+        "render": "auto",
         "status": "queued",
     }
     assert re.fullmatch("src_[0-9a-f]{16}", source["id"])
     assert set(source["last_run"]) == RUN
     assert source["last_run"] == {
-        **dict.fromkeys(("found", "indexed", "unchanged", "removed", "failed", "skipped"), 0),
+        **dict.fromkeys(("found", "indexed", "unchanged", "removed", "failed", "skipped", "rendered"), 0),
         "id": source["last_run"]["id"],
         "status": "queued",
         "started_at": None,
@@ -154,11 +155,22 @@ def test_source_accepts_every_option(tenant: Tenant) -> None:
         ],
         "max_pages": 500,
         "max_depth": 0,
+        "render": "never",
     }
 
     source = create(tenant, **fields, headers={"Authorization": "Basic c3RhZ2luZzpzZWNyZXQ="})
 
     assert {name: source[name] for name in fields} == fields
+
+
+def test_a_browser_for_every_page_is_refused_where_there_is_none(tenant: Tenant) -> None:
+    source = create(tenant)
+    message = "render requires a browser, which this service does not have"
+    problem = {"field": "render", "code": "unavailable", "message": message}
+    answer = tenant.private.put(path_of(source), json={"render": "always"})
+    assert answer.status_code == 400
+    assert answer.get_json()["details"] == [problem]
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["render"] == "auto"
 
 
 def test_source_headers_are_stored_but_never_returned(tenant: Tenant) -> None:
@@ -236,6 +248,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"max_pages": 0}, "max_pages"),
     ({"max_pages": "10"}, "max_pages"),
     ({"max_depth": -1}, "max_depth"),
+    ({"render": "sometimes"}, "render"),
+    ({"render": "always"}, "render"),
     ({"headers": []}, "headers"),
     ({"headers": {f"X-{number}": "x" for number in range(6)}}, "headers"),
     ({"headers": {"X-A": "1", "x-a": "2"}}, "headers"),

@@ -30,12 +30,13 @@ def parse_url(url: str, base: str | None = None) -> URL:
     return parsed
 
 
-def normalize_url(url: str, base: str | None = None) -> str:
+def normalize_url(url: str, base: str | None = None, *, keep_route: bool = False) -> str:
     """Serialize a URL as browsers do, without fragment, user, and tracking parameters. The result identifies a page.
 
     Args:
         url: Absolute, or relative to ``base``.
         base: An absolute URL.
+        keep_route: Whether to keep a fragment that is a route; see :func:`route_of`.
 
     Raises:
         ValueError: The URL is not an http or https URL.
@@ -46,7 +47,18 @@ def normalize_url(url: str, base: str | None = None) -> str:
         parameters = [parameter for parameter in query.split("&") if not _is_tracking(parameter)]
         if len(parameters) < query.count("&") + 1:
             parsed.search = "&".join(parameters)
-    return parsed.href
+    return parsed.href + route_of(url) if keep_route else parsed.href
+
+
+def route_of(url: str) -> str:
+    """Return the fragment of a URL if a script draws a page of its own for it: it begins with ``#/`` or ``#!/``.
+
+    Empty for other fragments, and for the route of the start page, ``#/``.
+    """
+    fragment = url.strip().partition("#")[2]
+    if not fragment.startswith(("/", "!/")) or fragment in ("/", "!/"):
+        return ""
+    return URL(f"#{fragment}", "http://host/").hash
 
 
 def _is_tracking(parameter: str) -> bool:

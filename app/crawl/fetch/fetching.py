@@ -68,7 +68,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 class Fetcher:
-    """Fetches URLs within the scope of one site. It stores cookies, so each run needs its own instance. Thread-safe.
+    """Fetches URLs of one site. It stores cookies, so each run needs its own instance. Thread-safe.
 
     A fetch takes at most twice ``max_bytes`` of memory, plus 200 KiB for the connection.
     """
@@ -76,7 +76,7 @@ class Fetcher:
     def __init__(
         self,
         network: Network,
-        scope: Scope,
+        scope: Scope | None,
         user_agent: str,
         *,
         headers: Mapping[str, str] | None = None,
@@ -86,7 +86,7 @@ class Fetcher:
         """
         Args:
             network: The connection pool; may be shared.
-            scope: The hosts that may receive requests.
+            scope: The hosts that may receive requests; ``None`` for all.
             user_agent: The header ``User-Agent``, see :func:`user_agent`.
             headers: Request headers, sent only to the origin of ``headers_url``, or to the same host with https.
             headers_url: The source's URL.
@@ -140,7 +140,7 @@ class Fetcher:
             # Checked for every redirect, too, since a public host may redirect to a private address.
             if not self._network.allows(target):
                 raise _private(target.hostname)
-            if not self._scope.contains(target.href):
+            if self._scope is not None and not self._scope.contains(target.href):
                 raise NotIndexed(Reason.OTHER_HOST, f"{_shortened(target.href)} is not on the site's hosts.")
             cookies = self._cookies.header(target.href)
             if (target.href, cookies) in requested:

@@ -52,6 +52,7 @@ class Reason(StrEnum):
     SOFT_404 = "soft_404"
     CANCELLED = "cancelled"
     BAD_SOURCE = "bad_source"
+    NOT_RENDERED = "not_rendered"
 
 
 def http_reason(status: int) -> str:
@@ -108,6 +109,7 @@ class Fetched:
             a page is the detected one if its server did not send any.
         body: The unpacked body; empty for status 304.
         redirects: The URLs that redirected here, in order, without ``url``.
+        rendered: Whether the body is the document that a browser drew.
     """
 
     url: str
@@ -115,6 +117,7 @@ class Fetched:
     headers: Mapping[str, str]
     body: bytes
     redirects: tuple[str, ...] = ()
+    rendered: bool = False
 
 
 class Fetch(Protocol):
@@ -161,6 +164,7 @@ class Page:
         excerpt, author, date, lang: From the page's metadata, or ``None``.
         fields: Further fields: declared by the page, set by rules, and detected.
         kind: The kind of file: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
+        has_scripts: Whether it is a web page with scripts.
         sections: Headings with a URL of their own, pages of a PDF, or slides of a presentation, in order.
     """
 
@@ -177,6 +181,7 @@ class Page:
     lang: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     kind: str | None = None
+    has_scripts: bool = False
     sections: tuple[Section, ...] = ()
     headings: tuple[str, ...] = ()
 

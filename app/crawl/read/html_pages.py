@@ -38,6 +38,7 @@ EXCLUDED_SELECTOR = "[data-pagefind-ignore], [data-elastic-exclude], [data-swift
 """Selects elements that Pagefind, Elastic, and Swiftype exclude."""
 CONTENT_SELECTOR = "[data-pagefind-body], [data-elastic-include], [data-swiftype-index=true]"
 """Selects elements to which Pagefind, Elastic, and Swiftype limit the content, on pages that contain any of them."""
+SCRIPT_SELECTOR = "script:not([type$=json])"
 IGNORED = f"[data-site-search-ignore], {EXCLUDED_SELECTOR}"
 RANK_OF_LISTS = -3
 """The rank of pages that only link to others."""
@@ -60,7 +61,8 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     document = parse_xhtml(html) if is_xml else parse_html(html)
     base = page_base(document, fetched.url)
     directives = header_directives(fetched.headers) | meta_directives(document)
-    links = () if directives.nofollow else page_links(document, base)
+    links = () if directives.nofollow else page_links(document, base, keep_routes=fetched.rendered)
+    has_scripts = document.select_one(SCRIPT_SELECTOR) is not None
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
     # A page that names another page's URL as canonical only becomes a document if that URL is wrong.
     own_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
@@ -105,6 +107,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         date=iso_date(declared.get("date", "")) or date,
         lang=metadata.language(),
         fields=fields,
+        has_scripts=has_scripts,
         sections=sections,
         headings=tuple(heading for heading in headings if heading != title),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from turbohtml import Document, Element
 
@@ -18,6 +19,7 @@ MAX_URL_CHARACTERS = 2_048
 URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
 FOLLOWED_RELATIONS = {"next", "prev"}
 """Relations of ``<link>`` elements that are followed."""
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 HEADER_LINK = re.compile(r"<([^<>]{1,4096})>([^<]*)")
 CANONICAL_RELATION = re.compile(r";\s*rel\s*=\s*(?:\"[^\"]*\bcanonical\b[^\"]*\"|canonical\b)", re.IGNORECASE)
 
@@ -28,15 +30,28 @@ def page_base(document: Document, url: str) -> str:
     return (base is not None and absolute_address(base.attr("href") or "", url)) or url
 
 
-def page_links(document: Document, base: str) -> tuple[str, ...]:
-    """The distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in the page's order."""
+def page_links(document: Document, base: str, *, keep_routes: bool = False) -> tuple[str, ...]:
+    """The distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in the page's order.
+
+    Args:
+        keep_routes: Whether URLs with different routes are different pages.
+    """
     links: dict[str, None] = {}
+    headings = _heading_routes(document, base) if keep_routes else frozenset()
     for address in _raw_links(document):
-        if (link := absolute_address(address, base)) is not None:
+        link = absolute_address(address, base, keep_route=keep_routes)
+        if link is not None and (not headings or unquote(link) not in headings):
             links[link] = None
             if len(links) == MAX_LINKS:
                 break
     return tuple(links)
+
+
+def _heading_routes(document: Document, base: str) -> frozenset[str]:
+    """The unquoted URLs of a page's own headings in docsify's style, ``#/guide?id=install``, which are not pages."""
+    page, _, route = base.partition("#")
+    own = unquote(f"{page}#{route.partition('?')[0] or '/'}")
+    return frozenset(f"{own}?id={name}" for each in document.iter_elements(HEADINGS) if (name := each.attr("id")))
 
 
 def canonical_address(document: Document, headers: Mapping[str, str], base: str, url: str) -> str | None:
@@ -70,12 +85,12 @@ def _relations(element: Element) -> set[str]:
     return set((element.attr("rel") or "").lower().split())
 
 
-def absolute_address(address: str, base: str) -> str | None:
+def absolute_address(address: str, base: str, *, keep_route: bool = False) -> str | None:
     """Resolve and normalize a URL; ``None`` if it is not an http or https URL, or too long for a document."""
     if len(address) > 2 * MAX_URL_CHARACTERS:
         return None
     try:
-        url = normalize_url(address.strip(), base)
+        url = normalize_url(address.strip(), base, keep_route=keep_route)
     except ValueError:
         return None
     return url if len(url) <= MAX_URL_CHARACTERS else None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from app.crawl.fetch.addresses import route_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, Selectors, TryLater, Validators
 from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.run.decisions import (
@@ -172,12 +173,20 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         unconditional: Whether to read the page even if it has not changed.
     """
 
+    # The server confirms the one file of the application, not the page that scripts draw for a route.
+    route = route_of(queued.url)
+
     def stored_validators(url: str) -> Validators | None:
-        record = None if unconditional else state.retry(read_record, url)
+        record = None if unconditional or route else state.retry(read_record, url)
         if record is None or (record.document_id is not None and not record.document_exists):
             return None  # The document is gone and must be written again.
+        if state.renderer is not None and (record.reason is not None or url == state.source.url):
+            return None  # It may have been read before there was a browser to draw it.
         validators = Validators(record.etag, record.last_modified)
         return validators if validators != Validators() else None
+
+    def read(fetched: Fetched) -> Page:
+        return state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
 
     try:
         try:
@@ -187,11 +196,14 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
             place.requested.set()
         if fetched.status == 304:
             return Reading(fetched, None)
-        page = state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
+        if state.renderer is None:
+            page = read(fetched)
+        else:
+            fetched, page = state.renderer.render(queued.url, fetched, read)
     except NotIndexed as error:
         return error
     # The body is dropped, because it may have megabytes and the reading may wait a while for its decision.
-    return Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)
+    return Reading(replace(fetched, body=b""), page)
 
 
 def _write_and_continue(state: RunState, current: _Pass) -> bool:
@@ -256,6 +268,7 @@ def _settle(state: RunState, current: _Pass, queued: QueuedPage, reading: Readin
         _settle_unchanged(state, current, queued, reading.fetched)
         return
     fetched, page = reading.fetched, reading.page
+    state.batch.rendered += fetched.rendered
     canonical = page.canonical
     requested_urls = {queued.url, fetched.url, *fetched.redirects}
 

@@ -46,9 +46,11 @@ from app.crawl.run.titles import (
     store_titles,
 )
 from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.rendering import Renderer, Resources
 from app.crawl.run.visits.visitor import Visitor
 from app.crawl.sources.runs import ENDED_RUNS, INCOMPLETE, Claim
 from app.errors import ApiError, ErrorCode
+from app.models import Source
 from app.services.sites import limits_of_account
 from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
 from app.wording import counted, number
@@ -101,7 +103,15 @@ def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
         Admission(source, visitor.scope),
         urls=run.options.get("urls"),
         max_urls=MAX_URLS,
+        renderer=_renderer(parts, visitor, source),
     )
+
+
+def _renderer(parts: CrawlParts, visitor: Visitor, source: Source) -> Renderer | None:
+    if parts.browser is None or parts.public_network is None or source.render == "never":
+        return None
+    resources = Resources(visitor, source, parts.user_agent, parts.network, parts.public_network)
+    return Renderer(parts.browser, resources, visitor.wait, always=source.render == "always")
 
 
 def _run_or_hand_back(state: RunState) -> str:

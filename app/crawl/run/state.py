@@ -16,6 +16,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from app.clock import Pauses
 from app.counters.values import CountersUnavailable
+from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turn, Turns
 from app.crawl.fetch.values import NotIndexed
@@ -23,6 +24,7 @@ from app.crawl.read.reader import PageReader
 from app.crawl.run.outcomes import Outcome, QueuedPage
 from app.crawl.run.page_documents import PathSections, TitleRules
 from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.rendering import Renderer
 from app.crawl.run.visits.visitor import Visitor
 from app.crawl.sources.runs import Claim
 from app.models import Site, Source, SourceRun
@@ -171,6 +173,8 @@ class CrawlParts:
 
     Attributes:
         public_url: The service's URL for links in e-mails; ``None`` if the service sends no e-mail.
+        browser: Draws pages; ``None`` without CRAWL_BROWSER.
+        public_network: Connections to public IP addresses only, for what pages request from other hosts.
     """
 
     database: Database
@@ -182,6 +186,8 @@ class CrawlParts:
     turns: Turns
     user_agent: str
     public_url: str | None = None
+    browser: Browser | None = None
+    public_network: Network | None = None
 
 
 @dataclass(slots=True)
@@ -201,6 +207,7 @@ class Batch:
         url_by_document: URL of the page of each document, by the document's ID.
         bytes: Size of all documents.
         links: Number of discovered URLs.
+        rendered: Number of pages that the browser drew.
         started_at: Monotonic seconds of the first outcome.
     """
 
@@ -209,6 +216,7 @@ class Batch:
     url_by_document: dict[str, str] = field(default_factory=dict)
     bytes: int = 0
     links: int = 0
+    rendered: int = 0
     started_at: float = 0.0
 
 
@@ -220,6 +228,7 @@ class RunState:
         run: The run's row as last loaded; its counts may be outdated.
         urls: The URLs that the run is limited to; ``None`` crawls everything.
         max_urls: The number of URLs that the run may store.
+        renderer: Draws pages; ``None`` if the run does not use a browser.
         sections: Sections of the pages that are documents.
         titles: Properties that the titles share.
         indexed_count: Number of indexed pages that the run has visited.
@@ -238,6 +247,7 @@ class RunState:
     admission: Admission
     urls: list[str] | None
     max_urls: int
+    renderer: Renderer | None = None
     sections: PathSections = field(default_factory=PathSections)
     titles: TitleRules = field(default_factory=TitleRules)
     indexed_count: int = 0

@@ -79,7 +79,7 @@ def restart_run(state: RunState) -> None:
     with state.parts.database.write() as session:
         run = _locked_run(session, state)
         session.execute(delete(RunPage).where(RunPage.run_id == run.id))
-        run.found = run.indexed = run.unchanged = run.skipped = run.failed = 0
+        run.found = run.indexed = run.unchanged = run.skipped = run.failed = run.rendered = 0
         run.seeded, run.complete, run.sync_id = False, True, None
     state.run = run
 
@@ -100,6 +100,7 @@ def store_outcomes(state: RunState, outcomes: Sequence[Outcome]) -> None:
         # The target of a redirect, or a post from an API, may have no row yet.
         discovered += [DiscoveredUrl(outcome.url, 0) for outcome in outcomes]
         add_urls(session, run, discovered, state.admission, state.max_urls)
+        run.rendered += state.batch.rendered
         for outcome in outcomes:
             removed = outcome.obsolete_id is not None
             settle_url(session, run, outcome.url, outcome.status, outcome.reason, removed=removed)

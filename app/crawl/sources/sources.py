@@ -30,7 +30,7 @@ from app.wording import counted
 MAX_SOURCES = 20
 """Maximum number of sources per site."""
 
-READING_FIELDS = frozenset({"selectors", "fields", "headers"})
+READING_FIELDS = frozenset({"selectors", "fields", "headers", "render"})
 """Fields that determine how pages are read. When one changes, all pages are fetched again."""
 
 
@@ -53,6 +53,7 @@ class SourceView:
     fields: list[dict[str, Any]]
     max_pages: int | None
     max_depth: int | None
+    render: str
     status: str
     last_run: SourceRun | None
     created_at: datetime
@@ -74,6 +75,7 @@ def view(source: Source, last_run: SourceRun | None) -> SourceView:
         fields=source.fields,
         max_pages=source.max_pages,
         max_depth=source.max_depth,
+        render=source.render,
         status=source_status(last_run),
         last_run=last_run,
         created_at=source.created_at,

@@ -14,6 +14,7 @@ from app.crawl.run.preview import Preview
 from app.errors import ApiError, Detail, field_error
 from app.pages.forms import FormTree, Problems
 from app.pages.sources.reports import explain_reason
+from app.runtime import runtime
 from app.web.parsing import invalid, read_form_body
 from app.wording import counted
 from schemas.sources import (
@@ -36,7 +37,12 @@ CHOICES: Mapping[str, tuple[str, str]] = {
 SCHEDULE_NAMES = {"none": "Only when I start it", "hourly": "Every hour", "daily": "Every day", "weekly": "Every week"}
 
 _SELECTORS = ("selector_content", "selector_title", "selector_remove")
-_MORE = ("include", "exclude", *_SELECTORS, "max_pages", "max_depth", "headers")
+_MORE = ("include", "exclude", *_SELECTORS, "render", "max_pages", "max_depth", "headers")
+_RENDER_NAMES = {"auto": "When a page needs it", "always": "On all pages", "never": "Never"}
+
+
+_OPTIONS: Mapping[str, Sequence[str]] = {"schedule": SCHEDULES, "render": tuple(_RENDER_NAMES)}
+_DEFAULT_RENDER = "auto"
 
 
 def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
@@ -70,6 +76,13 @@ def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
             "CSS selector of the title, such as h1. Leave empty to use the page’s title.",
         ),
         ("selector_remove", "text", "Remove selector", "CSS selector of elements to ignore, such as .advert, nav."),
+        (
+            "render",
+            "select",
+            "JavaScript",
+            "Whether a browser runs the scripts of pages before they are read. When needed: on pages that "
+            "arrive with scripts and little text.",
+        ),
         ("max_pages", "text", "Maximum pages", "Maximum number of pages from this source. Leave empty for no limit."),
         (
             "max_depth",
@@ -85,9 +98,10 @@ def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
             "They are sent only to this host and won’t be shown again.",
         ),
     ]
-    left_out = {"wordpress": _SELECTORS, "website": ()}.get(kind, ())
+    left_out = {"wordpress": (*_SELECTORS, "render"), "website": ()}.get(kind, ())
     depth = () if kind == "website" else ("max_depth",)
-    return [field for field in fields if field[0] not in (*left_out, *depth)]
+    browser = () if runtime().settings.crawl_browser else ("render",)
+    return [field for field in fields if field[0] not in (*left_out, *depth, *browser)]
 
 
 def sent_form() -> dict[str, str]:
@@ -126,7 +140,7 @@ def form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) ->
             "required": name == "url",
             "max_length": None,
             "value": values.get(name, ""),
-            "options": SCHEDULES if type == "select" else (),
+            "options": _OPTIONS.get(name, ()),
             "problems": problems.get(name, []),
         }
         for name, type, label, help in describe_fields(kind)
@@ -140,8 +154,8 @@ def grouped_fields(fields: list[dict[str, Any]]) -> dict[str, Any]:
         "fields": fields,
         "basic": [field for field in fields if field["name"] not in _MORE],
         "more": more,
-        "more_open": any(field["value"] or field["problems"] for field in more),
-        "labels": SCHEDULE_NAMES,
+        "more_open": any(field["value"] not in ("", _DEFAULT_RENDER) or field["problems"] for field in more),
+        "labels": SCHEDULE_NAMES | _RENDER_NAMES,
     }
 
 
@@ -199,6 +213,7 @@ def write_source(source: Any) -> dict[str, str]:
     return {
         "url": source.url,
         "schedule": source.schedule,
+        "render": source.render,
         **{name: "\n".join(getattr(source, name)) for name in _GLOBS},
         **{f"selector_{name}": source.selectors.get(name, "") for name in SELECTORS},
         **{name: "" if getattr(source, name) is None else str(getattr(source, name)) for name in _NUMBERS},
@@ -219,6 +234,8 @@ def read_source(form: Form) -> dict[str, Any]:
         "selectors": read_selectors(form),
         **{name: _number(form.get(name, "")) for name in _NUMBERS},
     }
+    if "render" in form:
+        fields["render"] = form["render"]
     headers = read_headers(form)
     if headers or form.get("forget_headers") == "true":
         fields["headers"] = headers

@@ -131,8 +131,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "empty": Explanation(
         "without text",
-        "The page has no text. The crawler doesn’t run JavaScript, so it doesn’t see text that a script adds.",
-        "Have the server send the text, set a content selector for the elements that contain it, or use the API.",
+        "The page has no text, or a script adds the text and no browser drew the page.",
+        "If the source has the setting JavaScript, use it. Otherwise, have the server send the text, set a content "
+        "selector for the elements that contain it, or use the API.",
     ),
     "certificate": Explanation(
         "with an invalid certificate",
@@ -148,6 +149,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "only saying “not found”",
         "The server responds as if the page existed, but its text says that nothing was found.",
         "Configure the server to respond to such URLs with the status 404.",
+    ),
+    "not_rendered": Explanation(
+        "not drawn",
+        "The page needs JavaScript, but the browser could not draw it in time.",
+        f"Check that the page opens quickly in a browser. {_NEXT_RUN}",
     ),
     "cancelled": Explanation(
         "not crawled", "The run was cancelled before it reached these pages.", "Run the source again."

@@ -66,7 +66,7 @@ AUDITED: dict[type[Any], Audited] = {
     Source: Audited(
         "source",
         lambda source: source.url,
-        ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
+        ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth", "render"),
         {"headers": "headers", "hook_salt": "hook"},
     ),
     Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),

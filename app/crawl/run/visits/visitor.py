@@ -73,9 +73,9 @@ class Visitor:
     ):
         self.scope = Scope.of(source.url)
         self.robots = Robots(self._fetch_rules)
-        self._turns = turns
-        self._wait = wait
-        self._fetcher = Fetcher(
+        self.turns = turns
+        self.wait = wait
+        self.fetcher = Fetcher(
             network, self.scope, user_agent, headers=source.headers, headers_url=source.url, max_seconds=max_seconds
         )
         self._source_url = source.url
@@ -100,14 +100,14 @@ class Visitor:
 
         @contextmanager
         def visit(target: str) -> Iterator[None]:
-            # Wakes every second, so that ``self._wait`` can raise when the run is stopped.
+            # Wakes every second, so that ``self.wait`` can raise when the run is stopped.
             while place.previous is not None and not place.previous.wait(1.0):
-                self._wait(0.0)
+                self.wait(0.0)
             with self._visit(target):
                 yield
 
         return self._request(
-            url, lambda: self._fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.requested.set)
+            url, lambda: self.fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.requested.set)
         )
 
     def fetch_page(self, url: str) -> Fetched:
@@ -128,9 +128,7 @@ class Visitor:
         """
 
         def fetch() -> Fetched:
-            return self._fetcher.fetch(
-                url, visit=self._visit, any_type=any_type, max_bytes=max_bytes, truncate=truncate
-            )
+            return self.fetcher.fetch(url, visit=self._visit, any_type=any_type, max_bytes=max_bytes, truncate=truncate)
 
         return _retry_later(lambda: self._request(url, fetch))
 
@@ -139,7 +137,7 @@ class Visitor:
     ) -> Fetched:
         # This takes a turn but does not check the rules, which are being fetched.
         return _retry_later(
-            lambda: self._fetcher.fetch(
+            lambda: self.fetcher.fetch(
                 url, visit=self._take_turn, any_type=any_type, max_bytes=max_bytes, truncate=truncate
             )
         )
@@ -154,7 +152,7 @@ class Visitor:
     def _polite(self, url: str, crawl_delay: float) -> Iterator[None]:
         host = self._host_of(url)
         try:
-            with polite(self._turns, host_of(url), crawl_delay=crawl_delay, wait=self._wait):
+            with polite(self.turns, host_of(url), crawl_delay=crawl_delay, wait=self.wait):
                 yield
         except TryLater as error:
             host.note_pause(url, error)
@@ -178,11 +176,11 @@ class Visitor:
         with self._lock:
             if host not in self._hosts:
                 probe_url = self._source_url if host_of(self._source_url) == host else f"{parse_url(url).origin}/"
-                self._hosts[host] = HostPatience(probe_url, self._probe, self._wait)
+                self._hosts[host] = HostPatience(probe_url, self._probe, self.wait)
             return self._hosts[host]
 
     def _probe(self, url: str) -> None:
-        self._fetcher.fetch(url, visit=self._visit, any_type=True, max_bytes=PROBE_BYTES, truncate=True)
+        self.fetcher.fetch(url, visit=self._visit, any_type=True, max_bytes=PROBE_BYTES, truncate=True)
 
 
 def _retry_later(fetch: Callable[[], Fetched]) -> Fetched:

@@ -1,0 +1,201 @@
+"""Pages that scripts draw: which pages of a run a browser draws, and the resources that they may request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from app.crawl.fetch.addresses import header_origins, host_of, parse_url, route_of
+from app.crawl.fetch.browser import MAX_RESOURCE_BYTES, Browser, BrowserError
+from app.crawl.fetch.fetching import Fetcher
+from app.crawl.fetch.network import Network
+from app.crawl.fetch.politeness import polite
+from app.crawl.fetch.robots import Robots
+from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Page, Reason
+from app.crawl.read.links import absolute_address
+from app.crawl.run.visits.visitor import Visitor
+from app.models import Source
+
+LITTLE_TEXT = 500
+"""Characters of text below which ``auto`` has a page drawn if it has scripts."""
+MAX_BARREN_PAGES = 5
+"""Consecutive drawn pages without more text than as sent, after which ``auto`` goes on without the browser."""
+MAX_FAILURES = 5
+"""Consecutive pages that could not be drawn, after which a run does not try it for further pages."""
+MAX_CACHED_BYTES = 32 * 1_048_576
+"""Maximum size of the resources that a run keeps for its next pages."""
+
+_RESOURCE_SECONDS = 10.0
+_STALE_HEADERS = {"etag", "last-modified", "content-type", "content-security-policy"}
+"""Headers of the page as sent that are not true of the page as drawn: a server that confirms the former says nothing
+about data from which scripts draw the latter."""
+
+
+class Resources:
+    """Fetches what the pages of one run request while their scripts run, each URL once. Thread-safe.
+
+    Resources may be on other hosts, such as content delivery networks, but there only on public IP addresses.
+
+    Args:
+        network: The connections for the source's hosts.
+        public_network: The connections for all other hosts.
+    """
+
+    def __init__(self, visitor: Visitor, source: Source, user_agent: str, network: Network, public_network: Network):
+        self._visitor = visitor
+        self._header_origins = header_origins(source.url)
+        self._own = Fetcher(network, visitor.scope, user_agent, max_seconds=_RESOURCE_SECONDS)
+        self._foreign = Fetcher(public_network, None, user_agent, max_seconds=_RESOURCE_SECONDS)
+        self._foreign_robots = Robots(self._fetch_foreign_rules)
+        self._cache: dict[str, Fetched | NotIndexed] = {}
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    def fetch(self, url: str, page_url: str, deadline: float) -> Fetched:
+        """Fetch a resource of a page.
+
+        Args:
+            deadline: Monotonic seconds after which there is no further wait for a turn at the host.
+
+        Raises:
+            NotIndexed: The resource cannot be fetched.
+        """
+        fetch = self._fetcher_for(url, page_url)
+        # Responses for pages of another origin lack the source's headers, so they differ.
+        key = f"{fetch is self._visitor.fetcher} {url}"
+        with self._lock:
+            entry = self._cache.get(key)
+        if entry is None:
+            entry = self._attempt(fetch, url, deadline)
+            self._store(key, entry)
+        if isinstance(entry, NotIndexed):
+            raise entry
+        return entry
+
+    def _fetcher_for(self, url: str, page_url: str) -> Fetcher:
+        if not self._visitor.scope.contains(url):
+            return self._foreign
+        # The source's headers and the run's cookies may be secrets. The scripts of other origins must not read what
+        # they unlock.
+        page_origin = parse_url(page_url).origin
+        trusted = page_origin in self._header_origins and parse_url(url).origin == page_origin
+        return self._visitor.fetcher if trusted else self._own
+
+    def _attempt(self, fetcher: Fetcher, url: str, deadline: float) -> Fetched | NotIndexed:
+        robots = self._foreign_robots if fetcher is self._foreign else self._visitor.robots
+
+        def wait(seconds: float) -> None:
+            if time.monotonic() + seconds > deadline:
+                raise NotIndexed(Reason.TIMEOUT, "The host asks the crawler to wait too long.")
+            self._visitor.wait(seconds)
+
+        def visit(target: str) -> AbstractContextManager[None]:
+            crawl_delay = robots.check(target).crawl_delay
+            return polite(self._visitor.turns, host_of(target), crawl_delay=crawl_delay, wait=wait)
+
+        try:
+            return fetcher.fetch(url, visit=visit, any_type=True, max_bytes=MAX_RESOURCE_BYTES)
+        except NotIndexed as error:
+            return error
+
+    def _store(self, key: str, entry: Fetched | NotIndexed) -> None:
+        if isinstance(entry, NotIndexed):
+            # Other failures may be temporary.
+            size = len(key) if entry.reason in (Reason.ROBOTS, "http_404", "http_410") else None
+        else:
+            size = None if "no-store" in entry.headers.get("cache-control", "") else len(entry.body) + len(key)
+        with self._lock:
+            if size is not None and self._cached_bytes + size <= MAX_CACHED_BYTES:
+                self._cached_bytes += size
+                self._cache[key] = entry
+
+    def _fetch_foreign_rules(
+        self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
+    ) -> Fetched:
+        return self._foreign.fetch(
+            url,
+            visit=lambda target: polite(self._visitor.turns, host_of(target), wait=self._visitor.wait),
+            any_type=any_type,
+            max_bytes=max_bytes,
+            truncate=truncate,
+        )
+
+
+class Renderer:
+    """Draws the pages of one run that need it. Thread-safe.
+
+    Args:
+        always: Whether to draw all pages with scripts, instead of only those with little text.
+    """
+
+    def __init__(
+        self, browser: Browser, resources: Resources, wait: Callable[[float], object], *, always: bool = False
+    ):
+        self._browser = browser
+        self._resources = resources
+        self._wait = wait
+        self._always = always
+        self._barren_pages = 0
+        self._failures = 0
+
+    def render(self, queued_url: str, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
+        """Read a page as sent or, if it needs a browser, as drawn.
+
+        Args:
+            queued_url: The URL that was requested, perhaps with a route.
+
+        Raises:
+            NotIndexed: The page cannot be read, or has little text and cannot be drawn.
+        """
+        route = route_of(queued_url)
+        page = read(fetched)
+        if page.noindex or not (route or self._needs_browser(page)):
+            return fetched, page
+        addressed = replace(fetched, url=fetched.url + route) if route else fetched
+        try:
+            drawn, drawn_page = self._draw(addressed, read)
+        except BrowserError as error:
+            if route or _has_little_text(page):
+                raise NotIndexed(Reason.NOT_RENDERED, str(error)) from error
+            return fetched, page
+        barren = len(drawn_page.content) <= len(page.content) and not set(drawn_page.links) - set(page.links)
+        self._barren_pages = self._barren_pages + 1 if barren else 0
+        return drawn, drawn_page
+
+    def _needs_browser(self, page: Page) -> bool:
+        if self._always:
+            return page.has_scripts
+        return page.has_scripts and _has_little_text(page) and self._barren_pages < MAX_BARREN_PAGES
+
+    def _draw(self, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
+        if self._failures >= MAX_FAILURES:
+            raise BrowserError("The browser failed for several pages in a row.")
+        try:
+            result = self._browser.draw(
+                fetched, lambda url, deadline: self._resources.fetch(url, fetched.url, deadline), self._wait
+            )
+        except BrowserError:
+            self._failures += 1
+            raise
+        self._failures = 0
+        headers = {name: value for name, value in fetched.headers.items() if name not in _STALE_HEADERS}
+        headers["content-type"] = "text/html; charset=utf-8"
+        body = result.html.encode(errors="replace")
+        drawn = replace(fetched, headers=headers, body=body, rendered=True)
+        page = read(drawn)
+        targets = (absolute_address(url, fetched.url, keep_route=True) for url in result.navigations)
+        links = dict.fromkeys((*(target for target in targets if target is not None), *page.links))
+        page = replace(page, links=tuple(links))
+        address, route, _ = fetched.url.partition("#")
+        if route:
+            # A second fragment cannot be appended for a section. The canonical URL of the application's only file is
+            # not that of its routes.
+            page = replace(page, sections=(), canonical=None if page.canonical == address else page.canonical)
+        return drawn, page
+
+
+def _has_little_text(page: Page) -> bool:
+    return len(page.content) < LITTLE_TEXT

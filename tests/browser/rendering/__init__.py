@@ -1,0 +1,1 @@
+"""Crawls of pages that scripts draw, with a real browser."""

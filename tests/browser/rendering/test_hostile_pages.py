@@ -1,0 +1,258 @@
+"""Pages that try to hang or fill the browser, to leave it, or to reach hosts behind the crawler's back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.crawl.fetch.browser import Browser, BrowserError, Drawn
+from app.crawl.fetch.values import Fetched, NotIndexed, Reason
+
+URL = "https://www.example.com/"
+DRAWN = "document.body.append('drawn')"
+
+
+class Recorder:
+    """Records the URLs that pages request, and serves none."""
+
+    def __init__(self) -> None:
+        self.requested: list[str] = []
+
+    def __call__(self, url: str, deadline: float) -> Fetched:
+        self.requested.append(url)
+        raise NotIndexed(Reason.PRIVATE_ADDRESS, "The host has an IP address that is not public.")
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def page(script: str, head: str = "") -> Fetched:
+    body = f"<!doctype html><html><head>{head}</head><body><script>{script}</script></body></html>"
+    return Fetched(URL, 200, {"content-type": "text/html"}, body.encode())
+
+
+@pytest.fixture(scope="module")
+def hasty_browser(chromium_path: str) -> Iterator[Browser]:
+    """A browser that gives pages little time and memory."""
+    with closing(Browser(chromium_path, "bot", max_seconds=20.0, max_bytes=400 * 1_048_576)) as browser:
+        yield browser
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while (true);",
+        "function again() { Promise.resolve().then(again) } again()",
+        "while (true) alert('again')",
+        "const kept = []; while (true) kept.push(new Uint8Array(1 << 26).fill(1))",
+        "for (;;) document.body.append(document.createElement('div'))",
+    ],
+)
+def test_a_page_that_hangs_or_fills_the_browser_is_given_up_and_the_next_one_is_drawn(
+    hasty_browser: Browser, recorder: Recorder, script: str
+) -> None:
+    started_at = time.monotonic()
+    with pytest.raises(BrowserError):
+        hasty_browser.draw(page(script), recorder, time.sleep)
+    assert time.monotonic() - started_at < 60
+    assert "drawn" in draw_patiently(hasty_browser, page(DRAWN), recorder).html
+
+
+def draw_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> Drawn:
+    """Draw a page, again if a busy machine had no time for it."""
+    try:
+        return browser.draw(target, recorder, time.sleep)
+    except BrowserError:
+        return browser.draw(target, recorder, time.sleep)
+
+
+def test_a_gigabyte_ends_the_browser_before_its_time(drawing_browser: Browser, recorder: Recorder) -> None:
+    grow = "const kept = []; function grow() { kept.push(new Uint8Array(1 << 26).fill(1)); setTimeout(grow) } grow()"
+    with pytest.raises(BrowserError, match="makes the browser fail"):
+        drawing_browser.draw(page(grow), recorder, time.sleep)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"alert('stop'); confirm('stop'); prompt('stop'); print(); {DRAWN}",
+        f"for (let i = 0; i < 50; i++) window.open('https://popup.example.com/' + i); {DRAWN}",
+        f"setInterval(() => {{ for (let i = 0; i < 100; i++) document.body.dataset.i = Math.random() }}, 10); {DRAWN}",
+        f"const link = document.createElement('a'); link.href = '/file.zip'; link.download = ''; link.click(); {DRAWN}",
+        f"addEventListener('beforeunload', event => event.preventDefault()); {DRAWN}",
+        f"Element.prototype.__defineGetter__('outerHTML', () => 'lie'); String.prototype.slice = () => 'lie'; {DRAWN}",
+    ],
+)
+def test_a_page_that_disturbs_visitors_is_drawn(drawing_browser: Browser, recorder: Recorder, script: str) -> None:
+    drawn = draw_patiently(drawing_browser, page(script), recorder)
+    assert "<body>" in drawn.html
+    assert "</script>drawn" in drawn.html
+
+
+def test_a_page_stays_while_it_navigates_in_circles_and_its_targets_are_reported(
+    drawing_browser: Browser, recorder: Recorder
+) -> None:
+    script = f"{DRAWN}; let i = 0; setInterval(() => location = '/' + (i++ % 3), 20); location.reload()"
+    drawn = draw_patiently(drawing_browser, page(script), recorder)
+    assert "</script>drawn" in drawn.html
+    assert {f"{URL}0", f"{URL}1", f"{URL}2"} <= set(drawn.navigations)
+    assert recorder.requested == []
+
+
+def test_a_page_has_at_most_a_hundred_requests_and_only_some_kinds(
+    drawing_browser: Browser, recorder: Recorder
+) -> None:
+    script = """
+    for (let i = 0; i < 300; i++) fetch('/data/' + i).catch(() => 0);
+    fetch('/post', {method: 'POST', body: 'x'}).catch(() => 0);
+    navigator.sendBeacon('/beacon', 'x');
+    new Image().src = '/image.png';
+    new EventSource('/events');
+    document.body.append(Object.assign(document.createElement('iframe'), {src: '/frame'}));
+    navigator.serviceWorker?.register('/worker.js').catch(() => 0);
+    """
+    draw_patiently(drawing_browser, page(script), recorder)
+    assert {url for url in recorder.requested if not url.startswith(f"{URL}data/")} == set()
+    assert 0 < len(set(recorder.requested)) <= 100
+
+
+@contextmanager
+def listening() -> Iterator[tuple[int, list[str]]]:
+    """Listen on a loopback port, TCP and UDP, and record what arrives."""
+    arrived: list[str] = []
+    tcp = socket.create_server(("127.0.0.1", 0))
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(tcp.getsockname())
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = tcp.accept()
+            except OSError:
+                return
+            arrived.append("tcp")
+            connection.close()
+
+    def receive() -> None:
+        while True:
+            try:
+                data, _ = udp.recvfrom(2048)
+            except OSError:
+                return
+            arrived.append(f"udp {data[:20]!r}")
+
+    for target in (accept, receive):
+        threading.Thread(target=target, daemon=True).start()
+    try:
+        yield tcp.getsockname()[1], arrived
+    finally:
+        # A blocked call does not notice that its socket is closed.
+        tcp.shutdown(socket.SHUT_RDWR)
+        tcp.close()
+        udp.close()
+
+
+ESCAPES = """
+const at = '127.0.0.1:PORT', web = 'http://' + at;
+const attempt = step => { try { Promise.resolve(step()).catch(() => 0) } catch { } };
+attempt(() => fetch(web + '/fetch'));
+attempt(() => fetch(web + '/no-cors', {mode: 'no-cors'}));
+attempt(() => fetch('http://169.254.169.254/latest/meta-data/'));
+attempt(() => fetch('http://[::1]:PORT/'));
+attempt(() => fetch('http://localhost:PORT/'));
+attempt(() => new WebSocket('ws://' + at));
+attempt(() => new EventSource(web));
+attempt(() => new WebTransport('https://' + at).ready);
+attempt(() => navigator.sendBeacon(web + '/beacon', 'x'));
+attempt(() => new Worker(URL.createObjectURL(new Blob([
+  `fetch('${web}/worker'); new WebSocket('ws://${at}'); importScripts('${web}/imported.js')`]))));
+attempt(() => new SharedWorker(URL.createObjectURL(new Blob([`fetch('${web}/shared')`]))));
+attempt(() => { window.open(web + '/popup') });
+attempt(() => { new Image().src = web + '/image' });
+attempt(() => {
+  const peer = new RTCPeerConnection({iceServers: [{urls: 'stun:' + at}, {urls: 'turn:' + at + '?transport=tcp',
+    username: 'u', credential: 'c'}]});
+  peer.createDataChannel('x');
+  return peer.createOffer().then(offer => peer.setLocalDescription(offer));
+});
+for (const tag of ['iframe', 'embed', 'object', 'link', 'video', 'audio', 'form']) attempt(() => {
+  const element = document.createElement(tag);
+  element.src = element.data = element.href = element.action = web + '/' + tag;
+  element.rel = 'prefetch';
+  document.body.append(element);
+  element.submit?.();
+});
+"""
+HINTS = (
+    "".join(
+        f'<link rel="{kind}" href="http://127.0.0.1:PORT/{kind}" as="script">'
+        for kind in (
+            "preconnect",
+            "dns-prefetch",
+            "prefetch",
+            "preload",
+            "modulepreload",
+            "prerender",
+            "icon",
+            "manifest",
+        )
+    )
+    + '<script type="speculationrules">'
+    + '{"prefetch": [{"urls": ["http://127.0.0.1:PORT/s"], "eagerness": "immediate"}]}</script>'
+)
+
+
+def test_nothing_reaches_a_port_of_the_machine(drawing_browser: Browser, recorder: Recorder) -> None:
+    with listening() as (port, arrived):
+        target = page(ESCAPES.replace("PORT", str(port)), HINTS.replace("PORT", str(port)))
+        draw_patiently(drawing_browser, target, recorder)
+        time.sleep(1.0)
+        assert arrived == []
+    # The crawler's fetcher is asked, which refuses such addresses.
+    assert f"http://127.0.0.1:{port}/fetch" in recorder.requested
+    assert "http://169.254.169.254/latest/meta-data/" in recorder.requested
+
+
+def test_nothing_is_kept_from_one_page_for_the_next(drawing_browser: Browser, recorder: Recorder) -> None:
+    show = "document.body.append(`[${document.cookie}|${localStorage.length}]`)"
+    store = f"document.cookie = 'a=1'; localStorage.b = 2; {show}"
+    assert "[a=1|1]" in draw_patiently(drawing_browser, page(store), recorder).html
+    assert "[|0]" in draw_patiently(drawing_browser, page(show), recorder).html
+
+
+def test_a_browser_that_cannot_be_started_is_reported(recorder: Recorder) -> None:
+    with closing(Browser("/nonexistent/chromium", "bot")) as browser, pytest.raises(BrowserError, match="started"):
+        browser.draw(page(DRAWN), recorder, time.sleep)
+    with closing(Browser("ws://127.0.0.1:9", "bot")) as browser, pytest.raises(BrowserError, match="started"):
+        browser.draw(page(DRAWN), recorder, time.sleep)
+
+
+def test_the_end_of_the_browser_leaves_no_process(chromium_path: str, recorder: Recorder) -> None:
+    def running() -> set[str]:
+        return {
+            path.name for path in Path("/proc").glob("[0-9]*") if b"--proxy-server=http://127.0.0.1:9" in command(path)
+        }
+
+    def command(folder: Path) -> bytes:
+        try:
+            return (folder / "cmdline").read_bytes()
+        except OSError:
+            return b""
+
+    before = running()
+    browser = Browser(chromium_path, "bot")
+    draw_patiently(browser, page(DRAWN), recorder)
+    assert running() > before
+    browser.close()
+    ends = time.monotonic() + 10
+    while running() - before and time.monotonic() < ends:
+        time.sleep(0.1)
+    assert running() - before == set()
