@@ -246,6 +246,9 @@ def _problems(settings: Settings) -> Iterator[str]:
         parts = _split(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
             yield f"{name.upper()} must be an http or https URL."
+    browser = settings.crawl_browser
+    if browser and not browser.startswith(("/", "ws://", "wss://", "http://", "https://")):
+        yield "CRAWL_BROWSER must be an absolute path, or a ws, wss, http, or https URL."
     for name in ("trusted_proxies", "crawl_runs"):
         if getattr(settings, name) < 0:
             yield f"{name.upper()} must not be negative."

@@ -77,6 +77,8 @@ WRONG: list[dict[str, str]] = [
     {"MAX_BODY_BYTES": "0"},
     {"MAX_BULK_BODY_BYTES": "-1"},
     {"MAX_BODY_BYTES": "1.5"},
+    {"CRAWL_BROWSER": "chromium"},
+    {"CRAWL_BROWSER": "ftp://browser:3000"},
     {"TRUSTED_PROXIES": "-1"},
     {"DATABASE_TIMEOUT_SECONDS": "0"},
     {"LIMITS_TIMEOUT_SECONDS": "nan"},

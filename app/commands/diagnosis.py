@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, text
@@ -72,6 +74,7 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             ("mail", lambda: _mail(runtime)),
             ("login", lambda: _login(runtime)),
             ("embedder", lambda: _embedder(runtime)),
+            ("browser", lambda: _browser(runtime)),
             ("events", lambda: _events(runtime)),
             ("accounts", lambda: _accounts(runtime)),
             ("charges", lambda: _charges(runtime)),
@@ -310,6 +313,28 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
         yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")
+
+
+def _browser(runtime: Runtime) -> Iterator[Finding]:
+    location = runtime.settings.crawl_browser
+    if not location:
+        yield Finding("browser", "ok", "Pages are read as sent: CRAWL_BROWSER is empty.")
+        return
+    # Imported here since it loads the modules that fetch pages.
+    from app.crawl.fetch.browser import Browser, BrowserError, is_address
+
+    try:
+        with closing(Browser(location, "doctor")) as browser:
+            version = browser.version()
+    except BrowserError as error:
+        remedy = "Start it, or correct CRAWL_BROWSER." if is_address(location) else "Correct CRAWL_BROWSER."
+        yield Finding("browser", "problem", str(error), remedy)
+        return
+    if not is_address(location) and os.geteuid() == 0:
+        message = f"Chromium {version} draws pages without its sandbox, since this is root."
+        yield Finding("browser", "warning", message, "Run the service as another user.")
+    else:
+        yield Finding("browser", "ok", f"Chromium {version} draws pages.")
 
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:

@@ -30,7 +30,8 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``, ``events`` or ``accounts``.
+            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``,
+            ``browser``, ``events`` or ``accounts``.
         level: ``problem`` if something does not work, or soon will not.
         message: The result as a sentence.
         remedy: Advice to the operator; empty if the check passed.

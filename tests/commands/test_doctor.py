@@ -36,7 +36,7 @@ from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembe
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail", "login", "embedder", "events", "accounts", "charges",
+    "indexes", "runs", "tasks", "mail", "login", "embedder", "browser", "events", "accounts", "charges",
 ]  # fmt: skip
 
 
@@ -418,6 +418,22 @@ def test_model_file_with_a_different_hash_is_reported(installation: Tenant, monk
 
     assert status == 1
     assert "is not the file that was tested" in wrong["embedder"]["message"]
+
+
+def test_browser_that_cannot_be_started_is_reported(installation: Tenant) -> None:
+    pytest.importorskip("playwright")
+    for location, remedy in (("/no/chromium", "Correct CRAWL_BROWSER."), ("ws://127.0.0.1:9", "Start it, or correct")):
+        status, wrong = examine(installation, CRAWL_BROWSER=location)
+        assert status == 1
+        assert "cannot be started" in wrong["browser"]["message"]
+        assert remedy in wrong["browser"]["remedy"]
+
+
+def test_missing_package_for_the_browser_is_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "BROWSER_PACKAGES", ("no_such_package",))
+    status, wrong = examine(installation, CRAWL_BROWSER="/usr/bin/chromium")
+    assert status == 1
+    assert "CRAWL_BROWSER requires the extra browser" in wrong["settings"]["message"]
 
 
 @needs_fastembed

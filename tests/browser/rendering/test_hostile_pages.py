@@ -93,7 +93,6 @@ def test_a_gigabyte_ends_the_browser_before_its_time(drawing_browser: Browser, r
 )
 def test_a_page_that_disturbs_visitors_is_drawn(drawing_browser: Browser, recorder: Recorder, script: str) -> None:
     drawn = draw_patiently(drawing_browser, page(script), recorder)
-    assert "<body>" in drawn.html
     assert "</script>drawn" in drawn.html
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,24 @@ def test_each_source_kind_has_its_form(person: Person, tenant: Tenant, kind: str
     person.press("Start", url=address or "www.example.com/feed.xml", schedule="hourly")
     (source,) = tenant.private.get(f"/api/sites/{tenant.site_id}/sources").get_json()["sources"]
     assert (source["kind"], source["schedule"]) == (kind, "hourly")
+
+
+def test_form_offers_a_browser_only_where_there_is_one(app: Flask, person: Person, tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}/sources/create"
+    person.go(path)
+    assert person.page.all("select", name="render") == []
+    part = app.extensions["runtime"]
+    part.settings = replace(part.settings, crawl_browser="/usr/bin/chromium")
+
+    person.go(path)
+    person.press("Start", url="www.example.com", render="always")
+
+    (source,) = tenant.private.get(f"/api/sites/{tenant.site_id}/sources").get_json()["sources"]
+    assert source["render"] == "always"
+    person.follow("Edit")
+    assert [each.text for each in person.page.one("select", name="render").all("option", selected="")] == [
+        "On all pages"
+    ]
 
 
 def test_api_option_shows_a_sample_command(person: Person, tenant: Tenant) -> None:

@@ -1,0 +1,230 @@
+"""Which pages of a run are drawn, and what a drawn page and its requests change, with a browser that is not real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from app.crawl.fetch.browser import Browser, BrowserError, Drawn
+from app.crawl.fetch.network import Network
+from app.crawl.fetch.values import Fetched, NotIndexed
+from tests.crawl.run.conftest import Runner
+from tests.crawl.run.websites import Answer, Website
+
+LONG = "The harbor has a text of its own. " * 30
+SHELL = "<!doctype html><title>App</title><div id=app></div><script src=/app.js></script>"
+
+
+@dataclass
+class FakeBrowser:
+    """Answers with a function of the page's URL, and records which pages it drew."""
+
+    answer: Callable[[str], str | Exception] = lambda url: SHELL
+    navigations: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    drawn: list[str] = field(default_factory=list)
+    responses: list[str] = field(default_factory=list)
+
+    def draw(self, page: Fetched, fetch: Callable[[str, float], Fetched], wait: Callable[[float], object]) -> Drawn:
+        self.drawn.append(page.url)
+        for url in self.requests:
+            try:
+                self.responses.append(fetch(url, float("inf")).body.decode())
+            except NotIndexed as error:
+                self.responses.append(error.reason)
+        answer = self.answer(page.url)
+        if isinstance(answer, Exception):
+            raise answer
+        return Drawn(answer, self.navigations)
+
+
+@pytest.fixture
+def fake() -> FakeBrowser:
+    return FakeBrowser()
+
+
+@pytest.fixture
+def drawing(runner: Runner, fake: FakeBrowser) -> Iterator[Runner]:
+    with closing(Network(private_addresses=False)) as public:
+        parts = replace(runner.parts, browser=cast(Browser, fake), public_network=public)
+        yield replace(runner, parts=parts)
+
+
+def html(body: str) -> Answer:
+    return Answer(body.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+def page(text: str, links: str = "") -> str:
+    return f"<!doctype html><title>{text[:20]}</title><main><p>{text}</p>{links}</main>"
+
+
+def drawn_paths(fake: FakeBrowser, website: Website) -> list[str]:
+    return [url.removeprefix(website.url) for url in fake.drawn]
+
+
+@pytest.mark.parametrize(
+    ("sent", "modes"),
+    [
+        (SHELL, {"auto", "always"}),
+        (page(LONG) + "<script src=/app.js></script>", {"always"}),
+        (page("Short."), set()),
+        (page("Short.") + "<script type='application/ld+json'>{}</script>", set()),
+        (f"<meta name=robots content=noindex>{SHELL}", set()),
+    ],
+)
+def test_mode_of_the_source_decides_which_pages_are_drawn(
+    drawing: Runner, fake: FakeBrowser, website: Website, sent: str, modes: set[str]
+) -> None:
+    fake.answer = lambda url: page("Drawn text.")
+    for mode in ("never", "auto", "always"):
+        website.pages[f"/{mode}"] = html(sent)
+        run = drawing.run(drawing.add(f"/{mode}", render=mode))
+        assert drawn_paths(fake, website) == ([f"/{mode}"] if mode in modes else [])
+        assert run.rendered == len(fake.drawn)
+        fake.drawn.clear()
+
+
+def test_automatic_drawing_ends_after_several_pages_without_more_text(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    for number in range(12):
+        links = f"<a href=/{number + 1}>next</a>"
+        website.pages[f"/{number}"] = html(page(f"Text {number}.", links) + "<script>1</script>")
+    fake.answer = lambda url: website.pages[url.removeprefix(website.url)].body.decode()
+    run = drawing.run(drawing.add("/0"))
+    assert (run.indexed, run.rendered) == (12, 5)
+
+
+def test_page_that_cannot_be_drawn_keeps_its_document(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+    website.pages["/"] = html(page("Start.", "<a href=/app>app</a>"))
+    website.pages["/app"] = html(SHELL)
+    fake.answer = lambda url: page("Drawn text.")
+    source = drawing.add("/")
+    drawing.run(source)
+    fake.answer = lambda url: BrowserError("The page takes too long to draw.")
+    run = drawing.run(source)
+    assert drawing.left_out(run) == {"/app": "not_rendered"}
+    assert drawing.documents()["/app"]["content"] == "Drawn text."
+
+
+def test_page_with_text_is_read_as_sent_if_it_cannot_be_drawn(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    website.pages["/"] = html(page(LONG) + "<script>while (true);</script>")
+    fake.answer = lambda url: BrowserError("The page takes too long to draw.")
+    assert drawing.run(drawing.add("/", render="always")).indexed == 1
+
+
+def test_browser_that_fails_again_and_again_is_not_tried_for_every_page(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(12))
+    website.pages["/"] = html(page("Start.", links))
+    website.pages |= {f"/{number}": html(SHELL) for number in range(12)}
+    fake.answer = lambda url: BrowserError("The browser cannot be started.")
+    run = drawing.run(drawing.add("/"))
+    assert (run.indexed, run.failed) == (1, 12)
+    assert 5 <= len(fake.drawn) <= 6  # Two threads read pages.
+
+
+def test_routes_are_pages_and_other_fragments_are_not(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+    website.pages["/"] = html(SHELL)
+    routes = ("#/a", "#!/b", "#/a#c", "#c", "#/", "#/a?id=tides")
+    links = "".join(f"<a href='{route}'>{route}</a>" for route in routes)
+    heading = "<h2 id=tides><a href='#/a?id=tides'>Tides</a></h2><p>They come and go.</p>"
+
+    def draw(url: str) -> str:
+        route = url.partition("#")[2]
+        canonical = f"<link rel=canonical href='{website.url}/'>"
+        return canonical + page(f"Text of {route or 'the start'}.", links + (heading if route == "/a" else ""))
+
+    fake.answer = draw
+    run = drawing.run(drawing.add("/"))
+    documents = drawing.documents()
+    assert run.error is None
+    assert {"/", "/#/a", "/#!/b"} <= set(documents)
+    assert "/#c" not in documents
+    assert documents["/#/a"]["url"] == website.address("/#/a")
+    assert "sections" not in documents["/#/a"]
+
+
+def test_unchanged_file_of_an_application_does_not_hide_changes(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    website.pages["/"] = html(SHELL)
+    fake.answer = lambda url: page("Old text.")
+    source = drawing.add("/")
+    drawing.run(source)
+    fake.answer = lambda url: page("New text.")
+    assert drawing.run(source).indexed == 1
+    assert drawing.documents()["/"]["content"] == "New text."
+
+
+def test_pages_read_before_there_was_a_browser_are_drawn_by_the_next_run(
+    runner: Runner, drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    website.pages["/"] = html(SHELL)
+    source = runner.add("/")
+    assert runner.left_out(runner.run(source)) == {"/": "empty"}
+    fake.answer = lambda url: page("Drawn text.")
+    assert drawing.run(source).indexed == 1
+
+
+def test_targets_of_navigations_are_followed(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+    website.pages["/"] = html(SHELL)
+    website.pages["/en/"] = html(page("Welcome."))
+    fake.navigations = (website.address("/en/"), "mailto:ann@example.com")
+    drawing.run(drawing.add("/"))
+    assert set(drawing.documents()) == {"/en/"}
+
+
+def test_resources_obey_robots_txt_and_address_checks_and_are_fetched_once(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    website.pages["/robots.txt"] = Answer(b"User-agent: *\nDisallow: /private", headers={"Content-Type": "text/plain"})
+    website.pages["/"] = html(SHELL)
+    website.pages["/app.js"] = Answer(b"script", headers={"Content-Type": "text/javascript"})
+    website.pages["/private/data.json"] = Answer(b"secret")
+    other = website.url.replace("127.0.0.1", "127.0.0.2")
+    paths = ("/app.js", "/app.js", "/private/data.json", "/missing.json")
+    fake.requests = (*map(website.address, paths), f"{other}/app.js", "http://169.254.169.254/latest/meta-data/")
+    drawing.run(drawing.add("/"))
+    assert fake.responses == ["script", "script", "robots", "http_404", "private_address", "private_address"]
+    assert website.bodies().count("/app.js") == 1
+
+
+def test_headers_of_the_source_are_sent_only_for_pages_of_its_own_origin(
+    drawing: Runner, fake: FakeBrowser, website: Website
+) -> None:
+    website.pages |= {"/": html(SHELL), "/data.json": Answer(b"data")}
+    fake.requests = (website.address("/data.json"),)
+    drawing.run(drawing.add("/", headers={"Authorization": "Basic secret"}))
+    assert all(sent.get("authorization") == "Basic secret" for sent in website.sent)
+
+    from app.crawl.run.visits.rendering import Resources
+    from app.crawl.run.visits.visitor import Visitor
+
+    parts = drawing.parts
+    assert parts.public_network is not None
+    source = drawing.add("/other", headers={"Authorization": "Basic secret"})
+    visitor = Visitor(parts.network, parts.turns, source, "bot", lambda seconds: None)
+    resources = Resources(visitor, source, "bot", parts.network, parts.public_network)
+    visitor.robots.rules(website.url)
+    website.sent.clear()
+    other_page = website.url.replace("http:", "https:") + "/"
+    resources.fetch(website.address("/data.json"), other_page, float("inf"))
+    assert website.sent
+    assert not any("authorization" in sent for sent in website.sent)
+
+
+def test_nothing_of_the_browser_is_loaded_without_one(runner: Runner, website: Website) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, app.commands.crawl; sys.exit(any(name.startswith('playwright') for name in sys.modules))"
+    done: Any = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == 0
