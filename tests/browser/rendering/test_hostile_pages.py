@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.crawl.fetch.browser import Browser, BrowserError, Drawn
+from app.crawl.fetch.browser import Browser, BrowserError
+from app.crawl.fetch.drawing import Drawn
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 URL = "https://www.example.com/"

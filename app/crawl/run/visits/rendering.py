@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url, route_of
-from app.crawl.fetch.browser import MAX_RESOURCE_BYTES, Browser, BrowserError
+from app.crawl.fetch.browser import Browser, BrowserError
+from app.crawl.fetch.drawing import MAX_RESOURCE_BYTES
 from app.crawl.fetch.fetching import Fetcher
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import polite

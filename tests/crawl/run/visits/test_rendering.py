@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from app.crawl.fetch.browser import Browser, BrowserError, Drawn
+from app.crawl.fetch.browser import Browser, BrowserError
+from app.crawl.fetch.drawing import Drawn
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import Fetched, NotIndexed
 from tests.crawl.run.conftest import Runner
