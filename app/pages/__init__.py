@@ -178,6 +178,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (API_DOCUMENT, "openapi", docs.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
     ("/widget.js", "widget", search_box.show_widget, _SCRIPT),
     ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
+    ("/widget-texts.js", "widget_texts", search_box.show_widget_texts, _SCRIPT),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
 """Pages at URLs without a JSON response: rule, endpoint, view, policy."""

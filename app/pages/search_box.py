@@ -60,6 +60,9 @@ SCRIPT = _STATIC / "widget.min.js"
 RESULTS_SCRIPT = _STATIC / "widget-results.min.js"
 """The search box's full view, which the script loads on demand."""
 
+TEXTS_SCRIPT = _STATIC / "widget-texts.min.js"
+"""The search box's texts in languages other than English, which the script loads for pages in these languages."""
+
 MAX_AGE_SECONDS = 300
 """Seconds that browsers cache the scripts, and so the maximum delay before they use a new version."""
 
@@ -72,6 +75,11 @@ def show_widget() -> Response:
 def show_widget_results() -> Response:
     """Serve the module with the full view to pages of any origin."""
     return _script(RESULTS_SCRIPT)
+
+
+def show_widget_texts() -> Response:
+    """Serve the module with the texts to pages of any origin."""
+    return _script(TEXTS_SCRIPT)
 
 
 def _script(file: Path) -> Response:

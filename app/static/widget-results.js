@@ -18,6 +18,7 @@
  *   own, page                          attributes lang and dir: of the box's own texts, of results
  *   number(n)                          a number as the language writes it
  *   make(name, attributes, …children)  an element
+ *   field(input)                       the field with its icon and the button that empties it
  *   dress(root, css)                   gives a shadow root the box's style sheet, and more
  *   wrap(…children)                    what must surround all in such a root: the page's style ends there
  *   showAbove(dialog)                  opens a dialog; the page behind it stands still
@@ -98,49 +99,67 @@ const STYLE = `
   dialog.all { inset: 0; translate: none; width: 100%; height: 100%; max-height: none; padding: 0; border: 0; border-radius: 0;
     overflow-y: auto; overscroll-behavior: contain; }
   dialog.all[open] { display: block; }
-  dialog .view { max-width: 1100px; min-height: 100%; margin: 0 auto; padding: 0 16px 16px; }
+  dialog .view { max-width: 1100px; min-height: 100%; margin: 0 auto; padding: 0 16px 24px; }
   .view form { margin-bottom: 12px; }
   dialog .view form { position: sticky; top: 0; z-index: 2; padding: 12px 0 8px; margin-bottom: 4px; background: var(--ground); }
+  .view form input { font-size: 18px; }
   .view button, select { min-height: 44px; padding: 8px 14px; max-width: 100%; cursor: pointer; }
   .view button:hover, select:hover { background: var(--chosen); }
+  .view .wipe { min-height: 32px; padding: 0; }
   .view button[aria-disabled="true"] { opacity: .6; cursor: progress; }
-  .view .quiet { border: 0; min-height: 32px; padding: 4px 0; color: var(--accent); text-decoration: underline; background: none; text-align: start; }
-  .line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; margin-bottom: 12px; }
+  .view .quiet { border: 0; min-height: 32px; padding: 4px 0; color: var(--accent); text-decoration: underline; text-underline-offset: 3px; background: none; text-align: start; }
+  .line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; margin-bottom: 8px; }
   .view .status { flex: 1 1 10em; padding: 0; font-size: 15px; }
-  .order { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 15px; }
+  .view .notice { padding: 10px 12px; margin-bottom: 12px; border: 1px solid var(--rule); border-radius: 10px; }
+  .order { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 14px; color: var(--soft); }
   .facets { display: none; margin-bottom: 16px; }
   .facets.open { display: block; }
-  fieldset { border: 0; margin: 0 0 16px; padding: 0; min-width: 0; }
-  legend { padding: 0; font-weight: 600; overflow-wrap: anywhere; }
-  .value { display: flex; align-items: center; gap: 10px; min-height: 32px; font-size: 15px; cursor: pointer; }
+  fieldset { border: 0; margin: 0 0 20px; padding: 0; min-width: 0; }
+  legend { padding: 0; margin-bottom: 4px; font-size: 14px; font-weight: 600; overflow-wrap: anywhere; }
+  .value { display: flex; align-items: center; gap: 10px; min-height: 32px; padding: 2px 6px; margin-inline: -6px; font-size: 15px; border-radius: 6px; cursor: pointer; }
+  .value:hover { background: var(--chosen); }
   .value input { flex: none; width: 18px; height: 18px; margin: 0; accent-color: var(--accent); }
   .value > :nth-child(2) { overflow-wrap: anywhere; min-width: 0; }
-  .count { margin-inline-start: auto; color: var(--soft); font-variant-numeric: tabular-nums; }
+  .count { margin-inline-start: auto; font-size: 13px; color: var(--soft); font-variant-numeric: tabular-nums; }
   .hits { list-style: none; margin: 0; padding: 0; }
   .hits[aria-busy="true"] { opacity: .7; }
-  .hits .hit { position: relative; padding: 12px 8px; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
+  .hits .hit { position: relative; padding: 10px 12px; margin-inline: -12px; }
+  .hits .hit + .hit { margin-top: 2px; }
   .hits .hit:not(:has(a)) { cursor: auto; }
   .to { display: block; color: inherit; text-decoration: none; }
   a.to::after { content: ""; position: absolute; inset: 0; }
   .hits .title { font-size: 17px; }
-  a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
-  .view .answer { position: relative; margin-bottom: 12px; }
-  .view .answer .meta { padding: 0 0 4px; }
-  .queries { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 8px; border: 0; }
+  .hit:hover > a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+  .view .answer { position: relative; margin: 0 0 12px; padding: 12px; }
+  .view .answer .meta { padding: 0 0 6px; }
+  .view .answer .to { margin-top: 6px; }
+  .queries { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 8px 0; border: 0; }
   .queries span { color: var(--soft); }
-  .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
-  .hit:hover .where { color: var(--text); }
-  .sections { list-style: none; margin: 6px 0 0; padding: 0; }
-  .hits .section { display: block; position: relative; margin-block: 2px; color: inherit; text-decoration: none; }
+  .queries button { border-radius: 22px; }
+  .sections { list-style: none; margin: 8px 0 0; padding: 0; border-inline-start: 2px solid var(--rule); }
+  .sections .section { display: grid; margin: 0; padding: 4px 10px; color: inherit; text-decoration: none; border-radius: 6px; }
+  .sections .section::before { content: none; }
   .hits .section .title { font-size: 15px; }
   .hits .section:hover .title { text-decoration: underline; text-underline-offset: 3px; }
-  .load { display: block; margin: 16px auto; min-width: min(260px, 100%); }
+  .hits .section > * { grid-column: 2; }
+  .hits .section > .icon { grid-area: 1 / 1 / span 9; color: var(--soft); }
+  .hits .section { position: relative; grid-template-columns: 16px minmax(0, 1fr); column-gap: 10px; }
+  .load { display: block; margin: 16px auto; min-width: min(260px, 100%); font-weight: 600; color: var(--accent); }
+  @container (max-width: 699px) {
+    fieldset { display: flex; flex-wrap: wrap; gap: 8px; }
+    legend { float: left; width: 100%; margin: 0; }
+    .value { position: relative; min-height: 36px; padding: 4px 14px; margin: 0; gap: 8px; border: 1px solid var(--line); border-radius: 18px; }
+    .value input { position: absolute; inset: 0; width: 100%; height: 100%; opacity: 0; cursor: pointer; }
+    .value:has(:checked) { color: var(--accent); background: var(--chosen); border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); font-weight: 600; }
+    .value:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 1px; }
+    .value :nth-child(2) { max-width: 100%; }
+  }
   @container (min-width: 700px) {
-    .columns:has(fieldset) { display: grid; grid-template-columns: 220px minmax(0, 1fr); gap: 0 32px; align-items: start; }
-    .facets:has(fieldset) { display: block; }
+    .columns:has(fieldset) { display: grid; grid-template-columns: 220px minmax(0, 1fr); gap: 0 40px; align-items: start; }
+    .facets:has(fieldset) { display: block; padding-top: 8px; }
     .unfold { display: none; }
   }
-  @media (forced-colors: active) { .hits .hit { border-top-color: CanvasText; } }
+  @media (forced-colors: active) { .hits .hit { border-top: 1px solid CanvasText; } .value:has(:checked) { outline: 3px solid Highlight; } }
 `;
 
 // --- The state, and the address that has it.
@@ -216,8 +235,8 @@ function makeView(core, container) {
   const isOwn = !container || !core.input; // One field is enough for a page.
   const input = !isOwn ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "200",
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", part: "input", ...core.marksOf("label") });
-  const close = said("button", "close", { type: "button" });
-  const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [input] : []), ...(container ? [] : [close]));
+  const close = said("button", "close", { type: "button", class: "close" });
+  const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [core.field(input)] : []), ...(container ? [] : [close]));
   const status = make("p", { class: "status", role: "status", part: "status" });
   const notice = make("p", { class: "notice", role: "status", hidden: "" });
   const again = said("button", "again", { type: "button", hidden: "" });
@@ -529,8 +548,9 @@ function makeView(core, container) {
       link.className = "to";
       link.removeAttribute("part");
       if (title) link.replaceChildren(title);
-      const row = make("li", { class: "hit", part: "hit" }, link, ...(title ? parts.filter((part) => part !== title) : []));
-      if (title && link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
+      const others = title ? parts.filter((part) => part !== title) : [];
+      const isIcon = others[0]?.localName === "svg";
+      const row = make("li", { class: "hit", part: "hit" }, ...others.splice(0, isIcon ? 1 : 0), link, ...others);
       const sections = core.sections(hit, position + 1, answer);
       if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((each) => make("li", {}, each))));
       for (const each of [link, ...sections]) follows(each, position);
@@ -645,7 +665,7 @@ function makeView(core, container) {
   close.addEventListener("click", () => dialog.close());
   dialog?.addEventListener("close", leave);
   view.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && dialog && !event.isComposing) {
+    if (event.key === "Escape" && dialog && !event.isComposing && event.keyCode !== 229) {
       event.preventDefault(); // It would only empty the text.
       event.stopPropagation();
       dialog.close();
@@ -691,13 +711,4 @@ function isUseful(name, counts) {
   const values = Object.keys(counts);
   const documents = Object.values(counts).reduce((sum, count) => sum + count, 0);
   return !NO_FACETS.has(name) && values.length > 1 && documents >= 2 * values.length && values.every((value) => value.length <= LONGEST_VALUE);
-}
-
-function readable({ host, pathname }) {
-  const path = (host === location.host ? "" : host) + pathname;
-  try {
-    return decodeURI(path);
-  } catch {
-    return path; // Not UTF-8.
-  }
 }

@@ -3,7 +3,7 @@
  *   <div id="site-search"></div>
  *   <script src="https://…/widget.js" data-key="svc_pub_…" async></script>
  *
- * or, for pages that change without loading:
+ * The box follows pages that change without loading: where a framework puts another such element, it is there again. Or:
  *
  *   const box = SiteSearch.mount(element, { key: "svc_pub_…", onSelect: (hit) => router.push(hit.url) });
  *   box.unmount();
@@ -31,8 +31,10 @@ const INFO_MS = 12 * 3600 * 1000; // Engine keys live for a day; they are renewe
 const ANSWERS_MS = 5 * 60 * 1000;
 const KEPT_ANSWERS = 50;
 const REPORT_MAX = 10; // Most searches of one report with a public key.
+const FOLLOW_MS = 50; // Between a change of the page and the search for its element.
 const RECENT = 5;
 const SUGGESTED = 4;
+const SNIPPETS = 2; // Most snippets of one page.
 const LEAST_WIDTH = 340;
 const EDGE = 8; // Between the panel and the window.
 
@@ -43,47 +45,10 @@ const NONCE = random().slice(0, 6);
 const OPEN = `\uE000${NONCE}`;
 const CLOSE = `\uE001${NONCE}`;
 
-const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular answer";
-const TEXTS = {
-  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches|Answer",
-  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:|Treffer für „{q}“:|Keine Seite enthält alle Wörter; mit einigen davon:|Häufige Suchen|Antwort",
-  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :|Résultats pour « {q} » :|Aucune page ne contient tous ces mots ; avec certains d’entre eux :|Recherches fréquentes|Réponse",
-  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:|Resultados de «{q}»:|Ninguna página contiene todas las palabras; con algunas de ellas:|Búsquedas frecuentes|Respuesta",
-  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:|Risultati per «{q}»:|Nessuna pagina contiene tutte le parole; con alcune di esse:|Ricerche frequenti|Risposta",
-  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:|Resultados de “{q}”:|Nenhuma página tem todas as palavras; com algumas delas:|Pesquisas frequentes|Resposta",
-  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:|Resultaten voor “{q}”:|Geen pagina bevat al deze woorden; met enkele ervan:|Populaire zoekopdrachten|Antwoord",
-  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:|Resultat för ”{q}”:|Ingen sida har alla orden; med några av dem:|Populära sökningar|Svar",
-  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:|Resultater for “{q}”:|Ingen side har alle ordene; med nogle af dem:|Populære søgninger|Svar",
-  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:|Treff for «{q}»:|Ingen side har alle ordene; med noen av dem:|Populære søk|Svar",
-  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:|Tulokset haulle ”{q}”:|Millään sivulla ei ole kaikkia sanoja; osa niistä:|Suosittuja hakuja|Vastaus",
-  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:|Találatok erre: „{q}”:|Egyik oldalon sincs meg minden szó; néhányuk:|Gyakori keresések|Válasz",
-  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:|Rezultate pentru „{q}”:|Nicio pagină nu conține toate cuvintele; cu unele dintre ele:|Căutări frecvente|Răspuns",
-  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:|Wyniki dla „{q}”:|Żadna strona nie zawiera wszystkich słów; z niektórymi z nich:|Popularne wyszukiwania|Odpowiedź",
-  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:|Výsledky pro „{q}“:|Žádná stránka neobsahuje všechna slova; s některými z nich:|Častá hledání|Odpověď",
-  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:|“{q}” için sonuçlar:|Hiçbir sayfada sözcüklerin tümü yok; bazılarını içerenler:|Sık aramalar|Yanıt",
-  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:|Hasil untuk “{q}”:|Tidak ada halaman dengan semua kata; dengan sebagian kata:|Pencarian populer|Jawaban",
-  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:|Resultats per a «{q}»:|Cap pàgina no té totes les paraules; amb algunes:|Cerques freqüents|Resposta",
-  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:|Emaitzak: “{q}”:|Orri batek ere ez ditu hitz guztiak; batzuekin:|Bilaketa ohikoenak|Erantzuna",
-  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:|Päringu „{q}“ tulemused:|Ühelgi lehel pole kõiki sõnu; mõnega neist:|Populaarsed otsingud|Vastus",
-  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:|Torthaí ar “{q}”:|Níl na focail uile ar aon leathanach; le cuid acu:|Cuardaigh choitianta|Freagra",
-  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:|Rezultatai pagal „{q}“:|Nė viename puslapyje nėra visų žodžių; su kai kuriais:|Dažnos paieškos|Atsakymas",
-  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:|Rezultoj por “{q}”:|Neniu paĝo havas ĉiujn vortojn; kun kelkaj:|Oftaj serĉoj|Respondo",
-  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:|Αποτελέσματα για «{q}»:|Καμία σελίδα δεν έχει όλες τις λέξεις· με μερικές από αυτές:|Δημοφιλείς αναζητήσεις|Απάντηση",
-  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:|Результаты по запросу «{q}»:|Ни на одной странице нет всех слов; с некоторыми из них:|Популярные запросы|Ответ",
-  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:|Резултати за „{q}“:|Ниједна страница нема све речи; са некима од њих:|Честе претраге|Одговор",
-  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:|نتائج «{q}»:|لا صفحة تحوي كل الكلمات؛ صفحات تحوي بعضها:|عمليات البحث الشائعة|الإجابة",
-  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:|نتایج «{q}»:|هیچ صفحه‌ای همهٔ واژه‌ها را ندارد؛ با برخی از آن‌ها:|جستجوهای پرطرفدار|پاسخ",
-  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:|“{q}” के परिणाम:|किसी पृष्ठ में सभी शब्द नहीं हैं; कुछ शब्दों वाले:|लोकप्रिय खोजें|उत्तर",
-  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:|“{q}” का परिणामहरू:|कुनै पृष्ठमा सबै शब्द छैनन्; केही शब्द भएका:|लोकप्रिय खोजहरू|उत्तर",
-  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝|«{q}» հարցման արդյունքները՝|Ոչ մի էջ չունի բոլոր բառերը. դրանցից մի քանիսով՝|Հաճախակի որոնումներ|Պատասխան",
-  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:|“{q}” முடிவுகள்:|எந்தப் பக்கத்திலும் எல்லாச் சொற்களும் இல்லை; சில சொற்களுடன்:|பிரபலமான தேடல்கள்|பதில்",
-  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:|רעזולטאַטן פֿאַר „{q}“:|קיין זײַט האָט נישט אַלע ווערטער; מיט אייניקע:|אָפֿטע זוכונגען|ענטפֿער",
-  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：|「{q}」の検索結果：|すべての語を含むページはありません。一部の語を含むもの：|よく検索される語|回答",
-  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：|“{q}”的结果：|没有页面包含所有词，包含部分词的：|热门搜索|答案",
-  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:|“{q}”에 대한 결과:|모든 단어가 있는 페이지가 없습니다. 일부 단어 포함:|인기 검색어|답변",
-  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:|ผลการค้นหาสำหรับ “{q}”:|ไม่มีหน้าใดมีครบทุกคำ หน้าที่มีบางคำ:|คำค้นยอดนิยม|คำตอบ",
-  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:|Kết quả cho “{q}”:|Không trang nào có đủ các từ; có một số từ:|Tìm kiếm phổ biến|Câu trả lời",
-};
+// The one text that is seen before anything happens. The others are a module of its own, loaded for the language of the page.
+const LABELS = Object.fromEntries("en Search|de Suche|fr Rechercher|es Buscar|it Cerca|pt Pesquisar|nl Zoeken|sv Sök|da Søg|no Søk|fi Haku|hu Keresés|ro Căutare|pl Szukaj|cs Hledat|tr Ara|id Cari|ca Cerca|eu Bilatu|et Otsi|ga Cuardaigh|lt Ieškoti|eo Serĉi|el Αναζήτηση|ru Поиск|sr Претрага|ar بحث|fa جستجو|hi खोजें|ne खोज्नुहोस्|hy Որոնել|ta தேடு|yi זוכן|ja 検索|zh 搜索|ko 검색|th ค้นหา|vi Tìm kiếm".split("|").map((each) => each.split(/ (.*)/)));
+const NAMES = "results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular answer navigate open";
+const ENGLISH = "Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches|Answer|Navigate|Open";
 const ALSO = { nb: "no", nn: "no" };
 
 // Light and dark.
@@ -97,6 +62,7 @@ const STYLE = `
   :host { display: block; position: relative; }
   :host([hidden]) { display: none; }
   .box { all: initial; display: block; visibility: inherit; color-scheme: inherit; ${palette(([light]) => light)}
+    --rule: color-mix(in srgb, var(--line) 40%, var(--ground)); --tint: color-mix(in srgb, var(--chosen) 45%, var(--ground));
     font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
   @supports (color: light-dark(#fff, #000)) { .box { ${palette((pair) => `light-dark(${pair})`)} } }
   :host([data-theme="light"]) .box { color-scheme: light; }
@@ -105,54 +71,122 @@ const STYLE = `
   * { box-sizing: border-box; }
   [hidden] { display: none !important; }
   .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-  form { position: relative; display: flex; gap: 8px; margin: 0; }
+  svg { flex: none; width: 20px; height: 20px; fill: none; stroke: currentColor; stroke-width: 1.75; stroke-linecap: round; stroke-linejoin: round; }
+  form { position: relative; display: flex; align-items: center; gap: 8px; margin: 0; }
   input, button, select { font: inherit; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 8px; }
-  input[type="search"] { flex: 1; min-width: 0; width: 100%; min-height: 44px; padding: 8px 12px; margin: 0; }
+  .field { position: relative; display: flex; flex: 1; align-items: center; min-width: 0; }
+  .field > svg { position: absolute; inset-inline-start: 12px; color: var(--soft); pointer-events: none; }
+  input[type="search"] { flex: 1; min-width: 0; width: 100%; min-height: 44px; padding: 8px 40px; margin: 0; appearance: none; }
+  input::-webkit-search-cancel-button { display: none; }
   input::placeholder { color: var(--soft); opacity: 1; unicode-bidi: plaintext; }
   button { padding: 4px 12px; min-height: 32px; cursor: pointer; }
-  .open { display: flex; align-items: center; gap: 8px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
+  .wipe { position: absolute; inset-inline-end: 6px; display: grid; place-items: center; width: 32px; padding: 0; color: var(--soft); background: none; border: 0; }
+  .wipe svg { width: 18px; height: 18px; }
+  .wipe:hover { color: var(--text); background: var(--chosen); }
+  input:placeholder-shown ~ .wipe { display: none; }
+  .open { display: flex; align-items: center; gap: 10px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
+  .open:hover { border-color: var(--accent); color: var(--text); }
   .open span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-  kbd { font: inherit; font-size: 12px; padding: 0 6px; border: 1px solid var(--line); border-radius: 4px; }
-  :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
-  .panel { display: flex; flex-direction: column; color: var(--text); background: var(--ground); padding: 6px; overflow: hidden; text-align: start; }
+  kbd { display: inline-block; min-width: 22px; padding: 1px 6px; font: inherit; font-size: 12px; text-align: center; color: var(--soft); background: var(--ground);
+    border: 1px solid var(--rule); border-bottom-width: 2px; border-radius: 5px; }
+  :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
+  input:focus-visible { border-color: var(--accent); outline-offset: -1px; }
+  .panel { display: flex; flex-direction: column; color: var(--text); background: var(--ground); overflow: hidden; text-align: start; container-type: inline-size; }
   .panel > * { flex: none; }
-  #results { flex: 0 1 auto; min-height: 0; overflow-y: auto; overscroll-behavior: contain; }
+  #results { flex: 0 1 auto; min-height: 0; padding: 0 8px 8px; overflow-y: auto; overscroll-behavior: contain; scroll-padding: 36px 8px 8px; scrollbar-width: thin; }
   .panel:focus, #results:focus { outline: none; }
   .panel, dialog { visibility: visible; }
-  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; border: 1px solid var(--line); border-radius: 10px;
-    box-shadow: 0 8px 28px rgb(0 0 0 / .18); }
-  dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(680px, 100vw); max-width: none; max-height: 100dvh; margin: 0; padding: 12px;
-    flex-direction: column; gap: 8px; overflow: hidden; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 12px; }
+  .afloat, dialog { border: 1px solid var(--rule); box-shadow: 0 1px 3px rgb(0 0 0 / .08), 0 16px 40px -8px rgb(0 0 0 / .28); }
+  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; padding: 0; border-radius: 12px; }
+  dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(720px, 100vw); height: 100dvh; max-width: none; max-height: 100dvh; margin: 0; padding: 0;
+    flex-direction: column; overflow: hidden; color: var(--text); background: var(--ground); }
   dialog[open] { display: flex; }
-  dialog::backdrop { background: rgb(0 0 0 / .5); }
-  dialog .panel { padding: 0; min-height: 0; }
-  @media (min-width: 720px) { dialog { top: 8vh; max-height: 84vh; } }
-  .status, .notice { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
-  .notice { font-size: 15px; color: var(--text); }
+  dialog::backdrop { background: rgb(10 16 22 / .55); }
+  dialog > form { padding: 8px 12px 8px 4px; border-bottom: 1px solid var(--rule); }
+  dialog > form:dir(rtl) { padding: 8px 4px 8px 12px; }
+  dialog > form > .field > input { border-color: transparent; font-size: 18px; }
+  dialog > form > .field > input:focus-visible { outline: none; }
+  dialog > form:has(input:focus-visible) { border-color: var(--accent); box-shadow: 0 1px var(--accent); z-index: 1; }
+  .close { border: 0; padding: 4px 10px; color: var(--accent); }
+  .close:hover { background: var(--chosen); }
+  dialog .panel { min-height: 0; flex: 1; }
+  @media (min-width: 720px) { dialog .panel { flex: 0 1 auto; } dialog { top: 8vh; height: auto; max-height: 84vh; border-radius: 14px; } }
+  .status, .notice { margin: 0; padding: 8px 16px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+  .notice { font-size: 15px; color: var(--text); background: var(--tint); border-bottom: 1px solid var(--rule); }
   .notice a, .hit.link { color: var(--accent); }
-  .hit { display: flow-root; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .heading { position: sticky; top: 0; z-index: 1; margin: 0; padding: 10px 12px 4px; font-size: 13px; font-weight: 600; color: var(--soft); background: var(--ground); text-align: start; }
+  .hit { display: flow-root; padding: 10px 12px; border-radius: 8px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .hit:has(> .icon) { display: grid; grid-template-columns: 20px minmax(0, 1fr) auto; column-gap: 12px; }
+  .hit > * { grid-column: 2; }
+  .hit > .icon { grid-area: 1 / 1 / span 9; margin-top: 2px; color: var(--soft); }
+  .hit > .go { grid-area: 1 / 3 / span 9; align-self: center; width: 18px; color: var(--accent); visibility: hidden; }
+  .hit > .go:dir(rtl) { scale: -1 1; }
   .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
   .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
+  .hit[aria-selected="true"] > .icon { color: var(--accent); }
+  .hit[aria-selected="true"] > .go { visibility: visible; }
   .title { display: block; font-weight: 600; color: var(--accent); }
-  .snippet { display: block; font-size: 14px; color: var(--text); }
+  .snippet { display: block; margin-top: 2px; font-size: 14px; color: var(--text); }
+  .hit > .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
   .meta { display: block; font-size: 13px; color: var(--soft); }
+  .hit:hover .meta, .hit[aria-selected="true"] .meta { color: var(--text); }
   .title, .snippet, .meta { text-align: start; }
-  .image { float: inline-end; width: 72px; height: 54px; object-fit: cover; margin-inline-start: 10px; border-radius: 4px; }
-  .query { padding: 4px 8px; text-align: start; }
-  .section { margin-inline-start: 14px; padding: 4px 10px; border-inline-start: 2px solid var(--line); border-start-start-radius: 0; border-end-start-radius: 0; }
-  .section .title { font-size: 15px; }
-  .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
-  .answer, blockquote { margin: 0; }
-  blockquote { padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
-  .answer .meta { margin: 0; padding: 4px 8px 0; }
-  .answer .title { margin-top: 4px; font-size: 15px; font-style: normal; }
-  .path { font-weight: 400; color: var(--text); }
+  .image { grid-area: 1 / 3 / span 9; width: 80px; height: 60px; object-fit: cover; border: 1px solid var(--rule); border-radius: 6px; }
+  .image ~ .go { display: none; }
+  .query { padding-block: 8px; text-align: start; }
+  .section { position: relative; margin-inline-start: 21px; padding: 6px 12px; }
+  .section::before { content: ""; position: absolute; inset: 0 auto; inset-inline-start: 0; border-inline-start: 2px solid var(--rule); }
+  .section[aria-selected="true"]::before { border-color: transparent; }
+  .section:has(> .icon) { grid-template-columns: 16px minmax(0, 1fr) auto; column-gap: 10px; }
+  .section > .icon { width: 16px; height: 16px; margin-top: 3px; }
+  .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
+  .section > .snippet { -webkit-line-clamp: 2; }
+  .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: 10px; overflow: hidden; }
+  blockquote { margin: 0; text-align: start; }
+  .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
+  .answer > .meta svg { width: 18px; height: 18px; color: var(--accent); }
+  .answer > .hit { display: block; padding: 6px 12px 10px; border-radius: 10px; }
+  .answer .title { margin-top: 6px; font-size: 14px; font-style: normal; }
+  .answer cite svg { width: 16px; height: 16px; margin-inline-end: 6px; vertical-align: -3px; }
+  .path { font-weight: 400; color: var(--soft); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
-  [role="group"]:not(:last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
-  mark { background: var(--mark); color: inherit; border-radius: 2px; }
-  .foot { padding: 4px 8px; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
-  .more { display: inline-block; padding: 4px 0; color: var(--accent); background: none; border: 0; text-decoration: underline; cursor: pointer; }
+  #results > [role="group"]:not(.answer, :last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--rule); }
+  mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 1px; margin: 0 -1px; }
+  .foot { display: flex; align-items: center; justify-content: space-between; gap: 4px 16px; padding: 6px 16px; min-height: 44px; margin-top: auto; border-top: 1px solid var(--rule); }
+  .keys { display: none; gap: 14px; margin: 0; margin-inline-start: auto; font-size: 12px; color: var(--soft); }
+  .keys span { display: flex; gap: 4px; align-items: center; }
+  .foot:not(:has(> :not(.keys))) { display: none; }
+  @media not (pointer: coarse) { @container (min-width: 480px) { .keys, .foot:not(:has(> :not(.keys))) { display: flex; } } }
+  .more, .foot button { min-height: 32px; padding: 4px 0; color: var(--accent); background: none; border: 0; font-size: 14px; font-weight: 600; cursor: pointer; text-decoration: none; }
+  .more { display: inline-flex; align-items: center; }
+  .more:hover, .foot button:hover { text-decoration: underline; text-underline-offset: 3px; }
+  @media (forced-colors: active) { .hit[aria-selected="true"] { outline-color: Highlight; } mark { background: Mark; color: MarkText; } }
+  @media print { .open, form, .afloat, dialog { display: none !important; } }
 `;
+
+// Icons by Lucide (https://lucide.dev), under the ISC License.
+const SHEET = "M6 22a2 2 0 0 1-2-2V4a2 2 0 0 1 2-2h8a2.4 2.4 0 0 1 1.7.7l3.6 3.6A2.4 2.4 0 0 1 20 8v12a2 2 0 0 1-2 2zM14 2v5a1 1 0 0 0 1 1h5";
+const ICONS = {
+  page: `${SHEET}M10 9H8M16 13H8M16 17H8`,
+  file: `${SHEET}M12 18v-6M9 15l3 3 3-3`,
+  section: "M4 9h16M4 15h16M10 3 8 21M16 3l-2 18",
+  search: "m21 21-4.34-4.34M19 11a8 8 0 1 1-16 0 8 8 0 0 1 16 0",
+  recent: "M3 12a9 9 0 1 0 9-9 9.75 9.75 0 0 0-6.74 2.74L3 8M3 3v5h5M12 7v5l4 2",
+  popular: "M16 7h6v6M22 7l-8.5 8.5-5-5L2 17",
+  answer: "M17 5H3M21 12H8M21 19H8M3 12v7",
+  go: "M20 4v7a4 4 0 0 1-4 4H4M9 10l-5 5 5 5",
+  clear: "M18 6 6 18M6 6l12 12",
+};
+
+// An element, since a page's Content-Security-Policy may forbid images.
+function icon(name, looks = "icon") {
+  const NAMESPACE = "http://www.w3.org/2000/svg";
+  const made = document.createElementNS(NAMESPACE, "svg");
+  for (const [key, value] of Object.entries({ class: looks, viewBox: "0 0 24 24", "aria-hidden": "true" })) made.setAttribute(key, value);
+  made.append(document.createElementNS(NAMESPACE, "path"));
+  made.firstChild.setAttribute("d", ICONS[name]);
+  return made;
+}
 
 // --- Elements and texts.
 
@@ -193,6 +227,20 @@ function saidBy(field) {
   const said = names.map((name) => metas.filter((meta) => meta.name.toLowerCase() === name).map((meta) => meta.content.trim()).filter(Boolean));
   return said.find((values) => values.length) ?? [field === "lang" && document.documentElement.lang].filter(Boolean);
 }
+
+/** The address in words: its host, unless it is the page's own, and its folders. */
+function readable({ host, pathname }) {
+  const names = pathname.replace(/\/(index\.\w+)?$/, "").split("/").filter(Boolean).map((name) => {
+    try {
+      return decodeURIComponent(name);
+    } catch {
+      return name; // Not UTF-8.
+    }
+  });
+  return [...(host === location.host && names.length ? [] : [host]), ...names].join(" › ");
+}
+
+const fileKind = (address) => /\.(pdf|docx?|pptx?|xlsx?|od[pst]|epub)$/i.exec(address?.pathname ?? "")?.[1].toUpperCase() ?? "";
 
 // The address of the passage that a snippet is from: the sentence, or line, around its first match.
 function passageOf(address, snippet) {
@@ -253,10 +301,10 @@ function directionOf(language) {
 
 const zipped = (names, line) => Object.fromEntries(names.split(" ").map((name, position) => [name, line.split("|")[position]]));
 
-function languageOf(wish, given = {}) {
+function languageOf(BASE, wish, given = {}) {
   const base = wish.toLowerCase().split(/[-_]/)[0];
   const known = ALSO[base] ?? base;
-  const has = Object.hasOwn(TEXTS, known);
+  const has = Object.hasOwn(LABELS, known);
   // Texts of the page's own make the box speak the language of the page.
   const language = has ? known : Object.keys(given).length ? wish : "en";
   const own = { lang: language, dir: directionOf(language) };
@@ -269,7 +317,12 @@ function languageOf(wish, given = {}) {
         : { text, marks: table[language] || language === "en" ? {} : { lang: "en", dir: "ltr" } };
     }
   };
-  learn(NAMES, TEXTS);
+  learn("label", LABELS);
+  learn(NAMES, { en: ENGLISH });
+  // Without them the box goes on in English.
+  const ready = has && language !== "en"
+    ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => learn(NAMES, TEXTS), (error) => console.error(error))
+    : Promise.resolve();
 
   const number = (value) => {
     try {
@@ -292,7 +345,7 @@ function languageOf(wish, given = {}) {
     const nodes = texts[key].text.split(/\{(\w+)\}/).map((part, odd) => (odd % 2 ? make("bdi", {}, String(values[part] ?? "")) : part));
     return texts[key].marks.lang ? [make("span", texts[key].marks, ...nodes)] : nodes;
   };
-  return { own, learn, number, dated, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
+  return { own, learn, ready, number, dated, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
 }
 
 // --- The service, by one key: who we are, what may be searched, what was done.
@@ -536,6 +589,20 @@ const recent = {
   clear: (service) => service.place().then((place) => localStorage.removeItem(place)).catch(() => {}),
 };
 
+// What was typed on a page is there again when the visitor comes back to it. It stays in the entry of the history, which
+// outlives the page; for frameworks that write over entries, also here, for as long as the page is not loaded again.
+const typedText = {
+  texts: new Map(),
+  returnedTo: "",
+  keep(text) {
+    typedText.texts.set(location.href, text);
+    const state = history.state !== null && typeof history.state === "object" ? history.state : {};
+    history.replaceState({ ...state, siteSearch: { ...state.siteSearch, text } }, "");
+  },
+  read: () => history.state?.siteSearch?.text ?? (typedText.returnedTo === location.href ? typedText.texts.get(location.href) ?? "" : ""),
+};
+addEventListener("popstate", () => { typedText.returnedTo = location.href; });
+
 // --- The box.
 
 function between(value, low, high, otherwise) {
@@ -554,6 +621,7 @@ const settingsOf = (given) => ({
   sections: between(given.sections, 0, 5, 3),
   jump: String(given.jump) === "true",
   context: listOf(given.context) ?? [],
+  group: given.group || "",
   lang: given.lang || "",
   theme: ["light", "dark", "auto"].includes(given.theme) ? given.theme : "",
   show: listOf(given.show) ?? ["breadcrumb", "image", "date"],
@@ -671,7 +739,7 @@ const fillAlone = (text, hit) => fillTemplate([document.createTextNode(text)], h
 function makeCore(BASE, settings, host, selected) {
   const service = serviceOf(BASE, settings.key);
   const pageLanguage = host.closest("[lang]")?.lang || document.documentElement.lang;
-  const language = languageOf(settings.lang || pageLanguage || "en", settings.texts);
+  const language = languageOf(BASE, settings.lang || pageLanguage || "en", settings.texts);
   // The box speaks its language; what it finds is the page's.
   const page = { lang: pageLanguage, dir: "auto" };
 
@@ -679,7 +747,7 @@ function makeCore(BASE, settings, host, selected) {
 
   // The fields that results are shown with: also those that a template of the page names.
   function fieldsOf() {
-    const shown = ["title", "url", "excerpt", "author", "date", "version", "breadcrumbs", "image", ...settings.fields];
+    const shown = ["title", "url", "excerpt", "author", "date", "version", "breadcrumbs", "image", "section", settings.group, ...settings.fields].filter(Boolean);
     const template = settings.renderHit ? null : ownTemplate();
     const named = template ? new XMLSerializer().serializeToString(template.content).split(FIELD).filter((name, at) => at % 4 === 3) : [];
     return [...new Set([...shown, ...named])];
@@ -726,6 +794,7 @@ function makeCore(BASE, settings, host, selected) {
   const remember = (query) => { if (settings.recent && query) recent.add(service, query); };
 
   function select(event, hit, position, { query, queryId }) {
+    typedText.keep(query);
     const goesOn = emit("select", { query, hit, position }, true);
     const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
     if (!goesOn || !isWanted) event.preventDefault();
@@ -767,17 +836,25 @@ function makeCore(BASE, settings, host, selected) {
     return [image];
   }
 
-  // Where a page is, and when it was written.
-  function metaOf(hit) {
-    const crumbs = settings.show.includes("breadcrumb") ? [hit.breadcrumbs ?? []].flat().map(String) : [];
+  // The page's place in its site: its breadcrumbs, its section, or else its address.
+  function placeOf(hit, address) {
+    const crumbs = [hit.breadcrumbs ?? []].flat().map(String);
     if (crumbs.at(-1) === hit.title) crumbs.pop();
+    const section = settings.group === "section" ? "" : [hit.section ?? []].flat().find((name) => typeof name === "string" && name !== hit.title);
+    if (crumbs.length || section) return [make("span", { part: "breadcrumb", ...page }, crumbs.join(" › ") || section)];
+    return address ? [make("span", { class: "where", part: "breadcrumb" }, make("bdi", { dir: "ltr" }, readable(address)))] : [];
+  }
+
+  // Where a page is, what it is if it is a file, and when it was written.
+  function metaOf(hit, address) {
     const date = settings.show.includes("date") ? language.dated(hit.date) : "";
+    const kind = fileKind(address);
     const nodes = [
-      ...(crumbs.length ? [make("span", { part: "breadcrumb", ...page }, crumbs.join(" › "))] : []),
+      ...(kind ? [make("span", { class: "kind" }, kind)] : []),
+      ...(settings.show.includes("breadcrumb") ? placeOf(hit, address) : []),
       ...(date ? [make("time", { part: "date", datetime: hit.date, ...language.own }, date)] : []),
     ];
-    if (nodes.length > 1) nodes.splice(1, 0, " · ");
-    return nodes.length ? [make("span", { class: "meta" }, ...nodes)] : [];
+    return nodes.length ? [make("span", { class: "meta" }, ...nodes.flatMap((node, at) => (at ? [" · ", node] : [node])))] : [];
   }
 
   const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => addressOf(section?.url));
@@ -797,15 +874,19 @@ function makeCore(BASE, settings, host, selected) {
     const there = address && settings.jump && !hasSections ? passageOf(address, hit.marked?.snippet) : address;
     const own = hit.id === undefined ? [] : ownNodes(hit); // Not for a suggested title.
     const snippet = hit.snippet && !hasSections ? shown(hit, "snippet") : [];
-    const content = own.length ? own : [...imageOf(hit), ...line("title", [...shown(hit, "title"), ...badge(hit)]), ...metaOf(hit), ...line("snippet", snippet)];
+    const content = own.length ? own : [
+      icon(fileKind(address) ? "file" : "page"), ...imageOf(hit), ...line("title", [...shown(hit, "title"), ...badge(hit)]),
+      ...(hit.id === undefined ? [] : metaOf(hit, address)), ...line("snippet", snippet),
+    ];
     return makePlace({ class: "hit", part: "hit" }, there, content, hit, position, asked);
   }
 
-  const makeSections = (hit, position, asked) => sectionsOf(hit).map((section) => {
+  const makeSections = (hit, position, asked) => sectionsOf(hit).map((section, at) => {
     const path = [section.path ?? []].flat().map((title) => `${title} › `);
     const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...shown(section, "title")];
     const led = { ...hit, url: section.url, section };
-    const content = [...line("title", title), ...line("snippet", section.snippet ? shown(section, "snippet") : [])];
+    const snippet = section.snippet && at < SNIPPETS ? shown(section, "snippet") : [];
+    const content = [icon("section"), ...line("title", title), ...line("snippet", snippet)];
     return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), content, led, position, asked);
   });
 
@@ -819,12 +900,12 @@ function makeCore(BASE, settings, host, selected) {
     const title = plain(hits[at]?.title ?? address.host + address.pathname);
     const content = [
       make("blockquote", { part: "quote", cite: address.href, ...page }, plain(text)),
-      make("cite", { class: "title", part: "title", ...page }, title),
+      make("cite", { class: "title", part: "title", ...page }, icon(fileKind(address) ? "file" : "page"), title),
     ];
     const there = settings.jump && !anchor ? passageOf(address, OPEN + text) : address;
     const led = { title, ...hits[at], id, url, answer };
     return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.marksOf("answer") },
-      make("p", { class: "meta", "aria-hidden": "true" }, language.text("answer")),
+      make("p", { class: "meta", "aria-hidden": "true" }, icon("answer"), language.text("answer")),
       makePlace({ class: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];
   }
 
@@ -853,12 +934,26 @@ function makeCore(BASE, settings, host, selected) {
     return true;
   }
 
+  // The field with its icon, and the button that empties it.
+  function fieldOf(input) {
+    const wipe = make("button", { type: "button", class: "wipe" }, icon("clear"));
+    const name = () => { for (const [key, value] of Object.entries({ ...language.marksOf("clear"), "aria-label": language.text("clear") })) wipe.setAttribute(key, value); };
+    name();
+    language.ready.then(name);
+    wipe.addEventListener("click", () => {
+      input.value = "";
+      input.dispatchEvent(new Event("input"));
+      input.focus();
+    });
+    return make("div", { class: "field" }, icon("search"), input, wipe);
+  }
+
   const log = ({ query, total, isLogged }) => { if (!isLogged) service.log(query, total); };
 
   return {
     ...language, element: host, settings, service, page, make, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
     popular: service.findPopular,
-    hit: makeHit, sections: makeSections, answer: makeAnswer, remember, log, emit,
+    field: fieldOf, hit: makeHit, sections: makeSections, answer: makeAnswer, remember, log, emit,
   };
 }
 
@@ -867,7 +962,7 @@ function makeCore(BASE, settings, host, selected) {
 const pageResults = () => document.querySelector("[data-site-search-results]");
 
 const showFull = async (BASE, core, wish, isWanted = () => true) => {
-  const { showResults } = await import(`${BASE}/widget-results.js`);
+  const [{ showResults }] = await Promise.all([import(`${BASE}/widget-results.js`), core.ready]);
   return isWanted() ? showResults(core, wish) : null;
 };
 
@@ -904,19 +999,26 @@ function build(BASE, host, settings) {
   const told = make("div", { class: "told", role: "status" });
   const status = make("p", { class: "status", part: "status" });
   const notice = make("p", { class: "notice", hidden: "" });
-  const list = make("div", { id: "results", role: "listbox", tabindex: "-1", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
+  const list = make("div", { id: "results", role: "listbox", tabindex: "-1", hidden: "" });
   const foot = make("div", { class: "foot", hidden: "" });
   const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, notice, status, list, foot);
   if (!isModal) core.input = input;
-  const form = make("form", { role: "search", ...own }, input, told);
+  const form = make("form", { role: "search", ...own }, core.field(input), told);
+  const close = make("button", { type: "button", class: "close" });
+  const nameParts = () => {
+    for (const [key, value] of Object.entries({ ...core.marksOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
+    for (const [key, value] of Object.entries(core.marksOf("close"))) close.setAttribute(key, value);
+    close.textContent = text("close");
+  };
+  nameParts();
+  core.ready.then(nameParts);
   let dialog = null;
   let opener = null;
   if (isModal) {
-    const close = make("button", { type: "button", ...core.marksOf("close") }, text("close"));
     on(close, "click", () => dialog.close());
     form.append(close);
     dialog = make("dialog", { part: "dialog", "aria-label": text("label"), ...label }, form, panel);
-    opener = make("button", { type: "button", class: "open", part: "input", "aria-haspopup": "dialog", ...label },
+    opener = make("button", { type: "button", class: "open", part: "input", "aria-haspopup": "dialog", ...label }, icon("search"),
       make("span", {}, settings.placeholder || text("label")));
     if (settings.shortcut) {
       opener.append(make("kbd", { "aria-hidden": "true", dir: "ltr" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"));
@@ -1011,10 +1113,28 @@ function build(BASE, host, settings) {
     list.replaceChildren(...sections);
     list.hidden = !sections.length;
     list.removeAttribute("aria-busy");
-    foot.replaceChildren(...after);
-    foot.hidden = !after.length;
+    foot.replaceChildren(...after, keys());
+    foot.hidden = !sections.length;
+    list.scrollTop = 0;
     open(Boolean(message.length || sections.length));
+    fit();
     if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message, ...quoted.filter(isSeen).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
+  }
+
+  // Which keys do what, on wide screens; screen readers know it from the roles.
+  function keys() {
+    const legend = [["navigate", "↑", "↓"], ["open", "↵"], ["close", "Esc"]];
+    return make("p", { class: "keys", "aria-hidden": "true" }, ...legend.map(([key, ...caps]) =>
+      make("span", core.marksOf(key), ...caps.map((cap) => make("kbd", { dir: "ltr" }, cap)), text(key))));
+  }
+
+  // The list ends with a whole row: what follows is seen by scrolling.
+  function fit() {
+    list.style.maxHeight = "";
+    if (list.scrollHeight <= list.clientHeight) return;
+    const { top, bottom } = list.getBoundingClientRect();
+    const ends = options().map((option) => option.getBoundingClientRect().bottom + list.scrollTop).filter((end) => end <= bottom);
+    if (ends.length) list.style.maxHeight = `${ends.at(-1) - top + 2}px`;
   }
 
   const say = (key, values) => present(spoken(key, values), [], []);
@@ -1030,11 +1150,12 @@ function build(BASE, host, settings) {
 
   const asOption = (made, id) => {
     for (const [key, value] of Object.entries({ role: "option", id, "aria-selected": "false", tabindex: "-1" })) made.setAttribute(key, value);
+    if (made.firstChild?.localName === "svg") made.append(icon("go", "go"));
     return made;
   };
 
-  function searchOption(query, id) {
-    const option = asOption(make("div", { class: "hit query", part: "hit", ...core.page }, query), id);
+  function searchOption(query, id, looks = "search") {
+    const option = asOption(make("div", { class: "hit query", part: "hit", ...core.page }, icon(looks), make("span", {}, query)), id);
     on(option, "click", () => {
       input.value = query;
       turn();
@@ -1046,8 +1167,8 @@ function build(BASE, host, settings) {
 
   // Searches that may be meant, under a heading.
   function searches(key, queries) {
-    const heading = make("p", { class: "status", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
-    return queries.length ? [group(key, [heading, ...queries.map((query, at) => searchOption(query, `${key}-${at}`))])] : [];
+    const heading = make("p", { class: "heading", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
+    return queries.length ? [group(key, [heading, ...queries.map((query, at) => searchOption(query, `${key}-${at}`, key))])] : [];
   }
 
   const group = (key, made) => make("div", { role: "group", "aria-label": text(key), ...core.marksOf(key) }, ...made);
@@ -1090,10 +1211,16 @@ function build(BASE, host, settings) {
       present(spoken("none", { q: query }), [...suggested, ...links, ...searches("popular", answer.popular)], [], above);
       return;
     }
-    const made = hits.flatMap((hit, position) => [
-      asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
-      ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`)),
-    ]);
+    const groups = new Map();
+    hits.forEach((hit, position) => {
+      const name = settings.group ? String([hit[settings.group] ?? ""].flat()[0] ?? "") : "";
+      groups.set(name, [...(groups.get(name) ?? []),
+        asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
+        ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`))]);
+    });
+    const made = [...groups].flatMap(([name, rows]) => (name
+      ? [make("div", { role: "group", "aria-label": name, ...core.page }, make("p", { class: "heading", part: "group", "aria-hidden": "true" }, name), ...rows)]
+      : rows));
     const quoted = core.answer(answer);
     for (const figure of quoted) {
       figure.setAttribute("role", "group");
@@ -1103,6 +1230,7 @@ function build(BASE, host, settings) {
   }
 
   async function showStart() {
+    await core.ready;
     const isEmpty = () => !input.value.trim() && !life.signal.aborted && root.activeElement === input;
     const queries = settings.recent ? await recent.read(service) : [];
     const clear = make("button", { type: "button", ...core.marksOf("clear") }, text("clear"));
@@ -1246,6 +1374,7 @@ function build(BASE, host, settings) {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
     if (!list.hidden) open(true);
     else if (!input.value.trim()) showStart();
+    else if (!latest) search(); // It was filled before.
   });
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
@@ -1269,7 +1398,8 @@ function build(BASE, host, settings) {
   });
   on(form, "submit", (event) => event.preventDefault());
   on(root, "keydown", (event) => {
-    if (event.key !== "Escape" || event.isComposing || (!isModal && panel.hidden)) return;
+    // Safari ends a composition before its last key, which has this code.
+    if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || (!isModal && panel.hidden)) return;
     event.preventDefault();
     hide();
     if (!isModal) input.focus();
@@ -1288,10 +1418,12 @@ function build(BASE, host, settings) {
   });
   on(document, "pointerdown", (event) => { if (!isModal && !event.composedPath().includes(host)) open(false); });
   on(window, "pagehide", logIntent);
+  on(window, "pageshow", (event) => { if (event.persisted) hide(); });
   on(document, "visibilitychange", () => { if (document.visibilityState === "hidden") logIntent(); });
-  const follow = () => requestAnimationFrame(place);
-  on(document, "scroll", follow, { capture: true, passive: true });
-  for (const target of [window, window.visualViewport]) if (target) on(target, "resize", follow);
+  on(document, "scroll", () => requestAnimationFrame(place), { capture: true, passive: true });
+  for (const target of [window, window.visualViewport]) {
+    if (target) on(target, "resize", () => requestAnimationFrame(() => { if (!panel.hidden) [place, fit].forEach((each) => each()); }));
+  }
 
   function start() {
     if (isModal && !dialog.open) {
@@ -1330,12 +1462,23 @@ function build(BASE, host, settings) {
     root.replaceChildren(make("slot")); // What the page itself has there.
   }
 
-  const container = pageResults();
-  if (container || isAddressed(settings)) {
-    showFull(BASE, core, { container }, () => !life.signal.aborted).then((shown) => { view = shown; }, (error) => console.error(error));
+  // The page's place for results, which may come with a later page.
+  let container = null;
+  function fillPlace() {
+    if (pageResults() === container) return;
+    container = pageResults();
+    if (container) showView();
+  }
+  const showView = () =>
+    showFull(BASE, core, { container }, () => !life.signal.aborted).then((shown) => { view = shown ?? view; }, (error) => console.error(error));
+  fillPlace();
+  if (!container && isAddressed(settings)) showView();
+  else if (!isAddressed(settings)) {
+    input.value = String(typedText.read());
+    turn();
   }
 
-  const box = { host, isModal, settings, start, toggle: () => (dialog?.open ? dialog.close() : start()), isOpen: () => Boolean(dialog?.open), unmount };
+  const box = { host, isModal, settings, fillPlace, start, toggle: () => (dialog?.open ? dialog.close() : start()), isOpen: () => Boolean(dialog?.open), unmount };
   boxes.push(box);
   return box;
 }
@@ -1344,8 +1487,13 @@ function build(BASE, host, settings) {
 
 const isTyping = (event) => {
   const target = event.composedPath()[0];
-  return target instanceof Element && (target.matches("input, textarea, select, [role=textbox], [role=combobox], [role=searchbox]") || target.isContentEditable);
+  return target instanceof Element && (target.matches("input, textarea, select, [role=textbox], [role=combobox], [role=searchbox]") || target.isContentEditable || isClosed(target));
 };
+
+// A closed shadow root hides the field that has the focus: its host stands for it, which as a rule could not have the focus.
+const isClosed = (target) => !target.shadowRoot && target === document.activeElement
+  && (target.localName.includes("-") || (target.matches(HOSTS) && target.tabIndex < 0 && !target.hasAttribute("tabindex")));
+const HOSTS = "article, aside, blockquote, div, footer, h1, h2, h3, h4, h5, h6, header, main, nav, p, section, span";
 
 function answerKey(event) {
   if (event.defaultPrevented || event.isComposing || event.repeat || event.altKey) return;
@@ -1366,7 +1514,7 @@ function answerKey(event) {
 
 function attach(script) {
   const BASE = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
-  const given = { ...script.dataset };
+  let given = { ...script.dataset };
   const selector = given.target || "#site-search";
 
   window.SiteSearch ??= {
@@ -1377,17 +1525,70 @@ function attach(script) {
     },
   };
 
-  function start() {
+  // Frameworks run the scripts of each page again: the first goes on, with the attributes of the last.
+  const followers = (window[Symbol.for("site-search.followers")] ??= new Map());
+  const name = `${BASE} ${selector}`;
+  if (followers.has(name)) {
+    followers.get(name)(given);
+    return;
+  }
+
+  let settings = settingsOf(given);
+  const left = new WeakSet(); // Elements that were taken out of the page, which may put them back.
+  let box = null;
+  let place = null; // The page's place for results, if they are all there is.
+  let view = null;
+
+  function fillPlace(container) {
+    view?.unmount();
+    view = null;
+    place = container;
+    showFull(BASE, makeCore(BASE, settings, container, () => {}), { container }, () => place === container)
+      .then((shown) => { view = shown ?? view; }, (error) => console.error(error));
+  }
+
+  // Pages that change without loading have another element then.
+  function follow() {
+    if (box && !box.host.isConnected) {
+      left.add(box.host);
+      box.unmount();
+      box = null;
+    }
+    if (boxes.includes(box)) return box.fillPlace();
     const host = document.querySelector(selector);
     const container = pageResults();
+    if (host && (!host.shadowRoot || left.delete(host))) box = build(BASE, host, settings);
+    else if (!host && container && container !== place) fillPlace(container);
+  }
+
+  function renew(latest) {
+    if (JSON.stringify(latest) === JSON.stringify(given)) return;
+    given = latest;
+    settings = settingsOf(given);
+    if (boxes.includes(box)) box = build(BASE, box.host, settings);
+  }
+
+  function start() {
+    const host = document.querySelector(selector);
     if (!given.key) {
       if (host && !host.shadowRoot) console.warn("Site search: the script has no data-key; SiteSearch.mount can be given one.");
-    } else if (!given.key.startsWith("svc_pub_")) console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
-    else if (!host && container) {
-      const core = makeCore(BASE, settingsOf(given), container, () => {});
-      showFull(BASE, core, { container }).catch((error) => console.error(error));
-    } else if (!host) console.error(`Site search: there is no element ${selector} to put the box into.`);
-    else if (!host.shadowRoot) build(BASE, host, settingsOf(given));
+      return;
+    }
+    if (!given.key.startsWith("svc_pub_")) {
+      console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
+      return;
+    }
+    if (!host && !pageResults()) console.error(`Site search: there is no element ${selector} to put the box into.`);
+    followers.set(name, renew);
+    follow();
+    let later = 0;
+    new MutationObserver(() => {
+      if (box && !box.host.isConnected) follow();
+      else later ||= setTimeout(() => {
+        later = 0;
+        follow();
+      }, FOLLOW_MS);
+    }).observe(document, { childList: true, subtree: true });
   }
 
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { once: true });

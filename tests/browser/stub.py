@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
+from app.pages.search_box import RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -37,6 +37,7 @@ class Stub:
     Attributes:
         info: The response of client-info; its ``engine_host`` is the server.
         page: The tenant's page.
+        pages: Path to an additional page.
         policy: The page's Content-Security-Policy.
         answers: Path to statuses and bodies, one for each request; the last one repeats.
         files: Path to an additional script.
@@ -49,6 +50,7 @@ class Stub:
     def __init__(self) -> None:
         self.base_url = ""
         self.page = page_with(SCRIPT_ELEMENT)
+        self.pages: dict[str, str] = {}
         self.policy = STRICT
         self.info: dict[str, Any] = {}
         self.answers: dict[str, list[tuple[int, Any]]] = {}
@@ -65,10 +67,14 @@ class Stub:
     def answer(self, path: str, sent: Any) -> tuple[int, str, bytes]:
         if path == "/":
             return 200, "text/html", self.page.encode()
+        if path in self.pages:
+            return 200, "text/html", self.pages[path].encode()
         if path == "/widget.js":
             return 200, "text/javascript", SCRIPT.read_bytes()
         if path == "/widget-results.js" and path not in self.files and path not in self.answers:
             return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
+        if path == "/widget-texts.js":
+            return 200, "text/javascript", TEXTS_SCRIPT.read_bytes()
         if path in self.files:
             return 200, "text/javascript", self.files[path].encode()
         if path in self.pictures:

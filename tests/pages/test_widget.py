@@ -9,15 +9,19 @@ import pytest
 from flask import Flask
 
 from app.documentation import documentation_files
-from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
+from app.pages.search_box import RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 from backends.languages import LANGUAGES
 
 # The sources of the minified scripts; tests/clients/test_minified_widget.py compares both.
 TEXT = SCRIPT.with_name("widget.js").read_text()
 RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
+TEXTS = TEXTS_SCRIPT.with_name("widget-texts.js").read_text()
 DOCUMENTED = documentation_files()["search-box"].read_text()
 
-scripts = pytest.mark.parametrize(("path", "script"), [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT)])
+scripts = pytest.mark.parametrize(
+    ("path", "script"),
+    [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT), ("/widget-texts.js", TEXTS_SCRIPT)],
+)
 
 
 @scripts
@@ -67,8 +71,14 @@ def test_widget_script_uses_no_unsafe_html_cookies_or_session_storage(path: str,
 
 def test_widget_has_all_texts_in_every_search_language() -> None:
     expected = _names(TEXT)
-    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', TEXT, re.MULTILINE))
-    assert set(texts) == set(LANGUAGES)
+    labels = re.search(r'LABELS = Object.fromEntries\("([^"]+)"', TEXT)
+    english = re.search(r'ENGLISH = "([^"]+)"', TEXT)
+    assert labels is not None
+    assert english is not None
+    named = dict(each.split(" ", 1) for each in labels[1].split("|"))
+    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', TEXTS, re.MULTILINE)) | {"en": english[1]}
+    assert set(texts) == set(named) == set(LANGUAGES)
+    assert all(label.strip() for label in named.values())
     for code, line in texts.items():
         found = dict(zip(expected, line.split("|"), strict=True))
         assert all(text.strip() for text in found.values()), code
@@ -119,7 +129,7 @@ class TestDocumentation:
         assert set(_rows("([a-z]+)", "part")) == made
 
     def test_documentation_lists_all_texts(self) -> None:
-        assert set(_rows("([a-zA-Z]+)", "text")) == {*_names(TEXT), *_names(RESULTS_TEXT)}
+        assert set(_rows("([a-zA-Z]+)", "text")) == {"label", *_names(TEXT), *_names(RESULTS_TEXT)}
 
 
 def _rows(name: str, heading: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from tests.pages.people import BROWSER_ACCEPT
 
 GZIP = {"Accept-Encoding": "gzip, deflate, br, zstd", "Accept": BROWSER_ACCEPT}
 PLAIN = {"Accept": BROWSER_ACCEPT}
-FOR_ALL = ["/docs", "/docs/engines", "/openapi.json", "/static/style.css", "/widget.js", "/widget-results.js"]
+FOR_ALL = ["/docs", "/docs/engines", "/openapi.json", "/static/style.css", "/widget.js", "/widget-results.js", "/widget-texts.js"]
 PERSONAL = [
     "/",
     "/dashboard",
@@ -84,7 +84,7 @@ def test_small_files_are_not_compressed(app: Flask, path: str) -> None:
     assert "Content-Encoding" not in answer.headers
 
 
-@pytest.mark.parametrize("path", ["/static/style.css", "/widget.js", "/widget-results.js"])
+@pytest.mark.parametrize("path", ["/static/style.css", "/widget.js", "/widget-results.js", "/widget-texts.js"])
 def test_compressed_and_plain_forms_have_separate_etags(app: Flask, path: str) -> None:
     packed, plain = _get(app, path, **GZIP), _get(app, path)
     tags = packed.headers["ETag"], plain.headers["ETag"]

@@ -38,6 +38,7 @@ from tests.web.operations import Operation, operations
 
 UNCOUNTED = {
     "docs_image", "health.show_health", "health.show_readiness", "metrics", "static", "widget", "widget_results",
+    "widget_texts",
 }  # fmt: skip
 OPENING_SESSIONS = {
     "accounts.login", "accounts.register_account", "invitations.accept_invitation", "pages.send_link",
@@ -92,7 +93,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "uncounted": (lambda policy: policy.uncounted, UNCOUNTED),
     "without rate headers": (lambda policy: policy.without_rate_headers, {"static"}),
     "opens a session": (lambda policy: policy.opens_session, OPENING_SESSIONS),
-    "reflects nothing": (lambda policy: policy.reflects_nothing, GUIDE | {"static", "widget", "widget_results"}),
+    "reflects nothing": (lambda policy: policy.reflects_nothing, GUIDE | {"static", "widget", "widget_results", "widget_texts"}),
     "goes on without counters": (
         lambda policy: policy.searches,
         SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
