@@ -20,7 +20,7 @@ from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
 from backends.languages import LANGUAGES
 
-VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font")
+VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font", "radius")
 """The search box's CSS variables, without the prefix ``--site-search-``."""
 
 

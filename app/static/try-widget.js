@@ -29,18 +29,25 @@
     },
   };
 
-  const value = (name) => form.elements[name].value.trim();
-  const isOn = (name) => form.elements[name].checked;
+  // A site's own page has other fields than the documentation.
+  const value = (name) => form.elements[name]?.value.trim() ?? "";
+  const isOn = (name) => form.elements[name]?.checked ?? false;
+  const chosen = (kind) => [...form.elements].filter(({ name, checked }) => name.startsWith(`${kind}-`) && checked).map(({ name }) => name.slice(kind.length + 1));
+  const isDesigner = section.classList.contains("designer");
 
   /** The options that differ from what the box does anyway, as attributes have them. */
   function readOptions() {
     const wished = {
       key: value("key"), placeholder: value("placeholder"), limit: value("limit"), min: value("min"), lang: value("lang"), theme: value("theme"),
-      mode: value("mode"), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
-      resultsUrl: value("results") === "url" ? value("url") || location.pathname : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
-      show: value("show"), fields: value("fields"),
+      mode: value("mode") || (value("placement") === "modal" ? "modal" : ""), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
+      resultsUrl: value("results") === "url" || value("placement") === "page" ? value("url") || location.pathname : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
+      show: value("show"), fields: value("fields"), sections: value("sections"), group: value("group"), context: value("context"),
     };
-    return Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
+    const options = Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
+    if (!isDesigner) return options;
+    const shown = chosen("show");
+    const context = chosen("context");
+    return { ...options, ...(shown.length < 3 && { show: shown.join() }), ...(context.length && { context: context.join() }) };
   }
 
   function readTexts() {
@@ -48,7 +55,73 @@
     return Object.fromEntries(pairs);
   }
 
+  // --- Colors
+
+  // Accent and background of the chosen item, light and dark. They meet WCAG contrast on all backgrounds of the box.
+  const PRESETS = {
+    indigo: { accent: ["#3f3aa8", "#b0b4ff"], chosen: ["#ecebfb", "#272a4b"] },
+    ruby: { accent: ["#97184a", "#ff9fbe"], chosen: ["#fbeaf0", "#3f2230"] },
+  };
+  const GROUNDS = ["#ffffff", "#1a2128"];
+  const MARKS = ["#fff0b3", "#52430a"];
+  const AA = 4.5;
+
+  const channels = (color) => [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
+  const mixed = (color, other, share) =>
+    `#${channels(color).map((channel, at) => Math.round(channel + (channels(other)[at] - channel) * share).toString(16).padStart(2, "0")).join("")}`;
+
+  function luminance(color) {
+    const [red, green, blue] = channels(color).map((channel) => (channel <= 10 ? channel / 3294.6 : ((channel / 255 + .055) / 1.055) ** 2.4));
+    return .2126 * red + .7152 * green + .0722 * blue;
+  }
+
+  function contrast(one, other) {
+    const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (light + .05) / (dark + .05);
+  }
+
+  /** The worst contrast of a color with the backgrounds that it stands on, in light (0) or dark (1). */
+  const worst = (color, theme) => Math.min(...[GROUNDS[theme], mixed(GROUNDS[theme], color, .12), MARKS[theme]].map((ground) => contrast(color, ground)));
+
+  /** The nearest color that has enough contrast: darker for light pages, lighter for dark ones. */
+  function legible(color, theme) {
+    const steps = Array.from({ length: 41 }, (_, step) => mixed(color, theme ? "#ffffff" : "#000000", step / 40));
+    return steps.find((each) => worst(each, theme) >= AA);
+  }
+
+  function ownColors() {
+    const color = value("accent");
+    const pair = [color, legible(color, 1)];
+    return { accent: pair, chosen: pair.map((each, theme) => mixed(GROUNDS[theme], each, .12)) };
+  }
+
+  function designCss() {
+    const colors = value("color") === "own" ? ownColors() : PRESETS[value("color")] ?? {};
+    const at = { light: 0, dark: 1 }[value("theme")];
+    const variables = Object.entries(colors).map(([name, pair]) => `  --site-search-${name}: ${at === undefined ? `light-dark(${pair.join(", ")})` : pair[at]};\n`);
+    if (value("radius")) variables.push(`  --site-search-radius: ${value("radius")};\n`);
+    return variables.length ? `:root {\n${variables.join("")}}` : "";
+  }
+
+  function tellContrast() {
+    const told = document.getElementById("try-contrast");
+    const color = value("accent");
+    const ratio = worst(color, 0);
+    const isFailing = ratio < AA && value("theme") !== "dark";
+    told.classList.toggle("problem", isFailing);
+    told.textContent = isFailing
+      ? `Hard to read on light pages: contrast ${ratio.toFixed(1)}, but ${AA} is needed. ${legible(color, 0)} is the nearest color that works.`
+      : "Easy to read. Dark pages get a lighter shade of it.";
+  }
+
+  function showDesign() {
+    document.getElementById("try-page").hidden = value("placement") !== "page";
+    document.getElementById("try-own").hidden = value("color") !== "own";
+    tellContrast();
+  }
+
   function readCss() {
+    if (isDesigner) return designCss();
     const names = [...form.elements].map((field) => field.name).filter((name) => name.startsWith("variable-") && value(name));
     const variables = names.map((name) => `  --site-search-${name.slice("variable-".length)}: ${value(name)};\n`).join("");
     return [variables && `:root {\n${variables}}`, value("css")].filter(Boolean).join("\n");
@@ -65,7 +138,7 @@
     lines.push('<div id="site-search"></div>');
     if (value("results") === "container") lines.push("<div data-site-search-results></div>");
     const { key = "svc_pub_…", ...others } = options;
-    if (!functions.length && !Object.keys(texts).length && !others.filters) {
+    if (!functions.length && !Object.keys(texts).length && (isDesigner || !others.filters)) {
       const data = Object.entries({ key, ...others }).map(([name, text]) => ` data-${dashed(name)}="${attribute(text)}"`).join("");
       lines.push(`<script src="${base}/widget.js"${data} async></script>`);
     } else {
@@ -102,13 +175,14 @@
     host.parentElement.dir = isOn("rtl") ? "rtl" : "";
     box?.unmount();
     box = null;
-    results.hidden = value("results") !== "container";
+    if (isDesigner) showDesign();
+    results.hidden = !isDesigner && value("results") !== "container";
     results.toggleAttribute("data-site-search-results", !results.hidden);
     const isPublic = (options.key || "").startsWith("svc_pub_");
     empty.textContent = isPublic ? "" : options.key ? "Use only a public key (svc_pub_…) in a page." : "Enter a public key below to show the search box here.";
     if (!isPublic) return;
     const made = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
-    box = window.SiteSearch.mount(host, { ...options, texts, ...made });
+    box = window.SiteSearch.mount(host, { ...options, analytics: value("analytics"), texts, ...made });
   }
 
   let waiting = 0;
@@ -117,14 +191,14 @@
       if (wishes() === shown) return; // Leaving a field without a change must not rebuild the box, which the user may be about to use.
       clearTimeout(waiting);
       waiting = setTimeout(() => {
-        leaveResults();
+        if (!isDesigner) leaveResults();
         show();
       }, 300);
     });
   }
   form.addEventListener("submit", (event) => event.preventDefault());
 
-  for (const type of ["search", "select", "error"]) {
+  if (log) for (const type of ["search", "select", "error"]) {
     section.addEventListener(`site-search:${type}`, (event) => {
       const detail = { ...event.detail, ...(event.detail.hits && { hits: `${event.detail.hits.length} hits` }) };
       const line = document.createElement("li");

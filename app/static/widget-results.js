@@ -110,7 +110,7 @@ const STYLE = `
   .view .quiet { border: 0; min-height: 32px; padding: 4px 0; color: var(--accent); text-decoration: underline; text-underline-offset: 3px; background: none; text-align: start; }
   .line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; margin-bottom: 8px; }
   .view .status { flex: 1 1 10em; padding: 0; font-size: 15px; }
-  .view .notice { padding: 10px 12px; margin-bottom: 12px; border: 1px solid var(--rule); border-radius: 10px; }
+  .view .notice { padding: 10px 12px; margin-bottom: 12px; border: 1px solid var(--rule); border-radius: var(--radius); }
   .order { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 14px; color: var(--soft); }
   .facets { display: none; margin-bottom: 16px; }
   .facets.open { display: block; }

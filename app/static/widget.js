@@ -62,7 +62,7 @@ const STYLE = `
   :host { display: block; position: relative; }
   :host([hidden]) { display: none; }
   .box { all: initial; display: block; visibility: inherit; color-scheme: inherit; ${palette(([light]) => light)}
-    --rule: color-mix(in srgb, var(--line) 40%, var(--ground)); --tint: color-mix(in srgb, var(--chosen) 45%, var(--ground));
+    --radius: var(--site-search-radius, 8px); --rule: color-mix(in srgb, var(--line) 40%, var(--ground)); --tint: color-mix(in srgb, var(--chosen) 45%, var(--ground));
     font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
   @supports (color: light-dark(#fff, #000)) { .box { ${palette((pair) => `light-dark(${pair})`)} } }
   :host([data-theme="light"]) .box { color-scheme: light; }
@@ -73,7 +73,7 @@ const STYLE = `
   .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   svg { flex: none; width: 20px; height: 20px; fill: none; stroke: currentColor; stroke-width: 1.75; stroke-linecap: round; stroke-linejoin: round; }
   form { position: relative; display: flex; align-items: center; gap: 8px; margin: 0; }
-  input, button, select { font: inherit; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 8px; }
+  input, button, select { font: inherit; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: var(--radius); }
   .field { position: relative; display: flex; flex: 1; align-items: center; min-width: 0; }
   .field > svg { position: absolute; inset-inline-start: 12px; color: var(--soft); pointer-events: none; }
   input[type="search"] { flex: 1; min-width: 0; width: 100%; min-height: 44px; padding: 8px 40px; margin: 0; appearance: none; }
@@ -97,7 +97,7 @@ const STYLE = `
   .panel:focus, #results:focus { outline: none; }
   .panel, dialog { visibility: visible; }
   .afloat, dialog { border: 1px solid var(--rule); box-shadow: 0 1px 3px rgb(0 0 0 / .08), 0 16px 40px -8px rgb(0 0 0 / .28); }
-  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; padding: 0; border-radius: 12px; }
+  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; padding: 0; border-radius: calc(1.5 * var(--radius)); }
   dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(720px, 100vw); height: 100dvh; max-width: none; max-height: 100dvh; margin: 0; padding: 0;
     flex-direction: column; overflow: hidden; color: var(--text); background: var(--ground); }
   dialog[open] { display: flex; }
@@ -110,12 +110,12 @@ const STYLE = `
   .close { border: 0; padding: 4px 10px; color: var(--accent); }
   .close:hover { background: var(--chosen); }
   dialog .panel { min-height: 0; flex: 1; }
-  @media (min-width: 720px) { dialog .panel { flex: 0 1 auto; } dialog { top: 8vh; height: auto; max-height: 84vh; border-radius: 14px; } }
+  @media (min-width: 720px) { dialog .panel { flex: 0 1 auto; } dialog { top: 8vh; height: auto; max-height: 84vh; border-radius: calc(1.75 * var(--radius)); } }
   .status, .notice { margin: 0; padding: 8px 16px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
   .notice { font-size: 15px; color: var(--text); background: var(--tint); border-bottom: 1px solid var(--rule); }
   .notice a, .hit.link { color: var(--accent); }
   .heading { position: sticky; top: 0; z-index: 1; margin: 0; padding: 10px 12px 4px; font-size: 13px; font-weight: 600; color: var(--soft); background: var(--ground); text-align: start; }
-  .hit { display: flow-root; padding: 10px 12px; border-radius: 8px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .hit { display: flow-root; padding: 10px 12px; border-radius: var(--radius); color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
   .hit:has(> .icon) { display: grid; grid-template-columns: 20px minmax(0, 1fr) auto; column-gap: 12px; }
   .hit > * { grid-column: 2; }
   .hit > .icon { grid-area: 1 / 1 / span 9; margin-top: 2px; color: var(--soft); }
@@ -141,11 +141,11 @@ const STYLE = `
   .section > .icon { width: 16px; height: 16px; margin-top: 3px; }
   .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
   .section > .snippet { -webkit-line-clamp: 2; }
-  .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: 10px; overflow: hidden; }
+  .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); overflow: hidden; }
   blockquote { margin: 0; text-align: start; }
   .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
   .answer > .meta svg { width: 18px; height: 18px; color: var(--accent); }
-  .answer > .hit { display: block; padding: 6px 12px 10px; border-radius: 10px; }
+  .answer > .hit { display: block; padding: 6px 12px 10px; }
   .answer .title { margin-top: 6px; font-size: 14px; font-style: normal; }
   .answer cite svg { width: 16px; height: 16px; margin-inline-end: 6px; vertical-align: -3px; }
   .path { font-weight: 400; color: var(--soft); }
@@ -555,8 +555,10 @@ function makeService(BASE, KEY) {
   function log(query, total) {
     const entry = { query, results_count: total, session_id: session, timestamp: new Date().toISOString() };
     tell("/api/v1/search-log", entry, whence()).catch(() => {});
-    reportUsage().catch(() => {});
+    report();
   }
+
+  const report = () => { reportUsage().catch(() => {}); };
 
   function click(query, queryId, id, position, anchor) {
     tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }, whence()).catch(() => {});
@@ -567,7 +569,7 @@ function makeService(BASE, KEY) {
 
   const isOwn = async () => isGateway(await clientInfo());
 
-  return { clientInfo, isOwn, search, suggest, findPopular, log, click, place };
+  return { clientInfo, isOwn, search, suggest, findPopular, log, report, click, place };
 }
 
 // --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
@@ -622,6 +624,7 @@ const settingsOf = (given) => ({
   jump: String(given.jump) === "true",
   context: listOf(given.context) ?? [],
   group: given.group || "",
+  analytics: String(given.analytics) !== "false",
   lang: given.lang || "",
   theme: ["light", "dark", "auto"].includes(given.theme) ? given.theme : "",
   show: listOf(given.show) ?? ["breadcrumb", "image", "date"],
@@ -779,7 +782,7 @@ function makeCore(BASE, settings, host, selected) {
 
   async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
     const { sections } = settings;
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, fields: fieldsOf(), isRecorded };
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, fields: fieldsOf(), isRecorded: isRecorded && settings.analytics };
     const answer = await searchHereOrElsewhere(wish, signal);
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
@@ -798,7 +801,7 @@ function makeCore(BASE, settings, host, selected) {
     const goesOn = emit("select", { query, hit, position }, true);
     const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
     if (!goesOn || !isWanted) event.preventDefault();
-    if (hit.id !== undefined) service.click(query, queryId, hit.id, position, (hit.section ?? hit.answer)?.anchor || undefined);
+    if (hit.id !== undefined && settings.analytics) service.click(query, queryId, hit.id, position, (hit.section ?? hit.answer)?.anchor || undefined);
     remember(query);
     selected(event);
   }
@@ -948,7 +951,10 @@ function makeCore(BASE, settings, host, selected) {
     return make("div", { class: "field" }, icon("search"), input, wipe);
   }
 
-  const log = ({ query, total, isLogged }) => { if (!isLogged) service.log(query, total); };
+  // What the engine searched is reported in any case: it counts towards the plan.
+  const log = ({ query, total, isLogged }) => {
+    if (!isLogged) (settings.analytics ? service.log(query, total) : service.report());
+  };
 
   return {
     ...language, element: host, settings, service, page, make, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
@@ -1255,7 +1261,7 @@ function build(BASE, host, settings) {
     if (intent === null) return;
     const { query, total } = intent;
     intent = null;
-    service.log(query, total);
+    core.log({ query, total });
   }
 
   function selected(event) {
@@ -1370,12 +1376,14 @@ function build(BASE, host, settings) {
     turn();
     typing = setTimeout(search, input.value.trim() ? TYPING_MS : 0);
   });
-  on(input, "focus", () => {
+  function resume() {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
     if (!list.hidden) open(true);
     else if (!input.value.trim()) showStart();
     else if (!latest) search(); // It was filled before.
-  });
+  }
+  on(input, "focus", resume);
+  on(input, "click", () => { if (panel.hidden) resume(); }); // The field may have the focus still, such as after Escape.
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     if ((event.key === "ArrowDown" || event.key === "ArrowUp") && options().length) {

@@ -38,6 +38,17 @@ class Reader(Person):
             field.clear()
             field.send_keys(value)
 
+    def pick(self, name: str, value: str) -> None:
+        field = self.find(f"#try-options [name='{name}'][value='{value}']")
+        self.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", field)
+        field.click()
+
+    def choose_color(self, color: str) -> None:
+        script = """const field = document.querySelector("#try-accent");
+            field.value = arguments[0];
+            field.dispatchEvent(new Event("input", { bubbles: true }));"""
+        self.driver.execute_script(script, color)
+
     def in_box(self, css: str) -> Any:
         script = "return [...(document.querySelector('#site-search').shadowRoot?.querySelectorAll(arguments[0]) ?? [])]"
         return self.driver.execute_script(script, css)
@@ -55,19 +66,88 @@ def reader(server: Server, browser: Any) -> Reader:
     return Reader(browser, server.base_url)
 
 
-def test_owner_can_try_every_search_box_option_on_their_own_pages(server: Server, reader: Reader) -> None:
-    from selenium.webdriver.common.keys import Keys
+LINES = '<div id="site-search"></div>\n<script src="{}/widget.js" data-key="{}"{} async></script>'
 
-    customer = Customer(server, "tries@example.com")
+
+def _log_in(server: Server, reader: Reader, email: str) -> Customer:
+    customer = Customer(server, email)
     reader.go("/login")
-    reader.fill(email="tries@example.com", password=PASSWORD)
+    reader.fill(email=email, password=PASSWORD)
     reader.press("Log in")
     reader.sees("Dashboard")
+    return customer
+
+
+def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: Reader) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    customer = _log_in(server, reader, "designs@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
     reader.wait(lambda: reader.in_box("input"), "the box never came")
-    lines = '<div id="site-search"></div>\n<script src="{}/widget.js" data-key="{}" async></script>'
-    assert reader.code() == lines.format(server.base_url, customer.public_key)
-    reader.press("Customize the search box", "summary")
+    assert reader.code() == LINES.format(server.base_url, customer.public_key, "")
+
+    reader.pick("color", "ruby")
+    reader.set("radius", "16px")
+    reader.set("theme", "light")
+    reader.shows(
+        ":root {\n  --site-search-accent: #97184a;\n  --site-search-chosen: #fbeaf0;\n  --site-search-radius: 16px;\n}"
+    )
+    reader.set("theme", "")
+    reader.shows("--site-search-accent: light-dark(#97184a, #ff9fbe);")
+    reader.set("filters", "id = page-2")
+    reader.set("show-image", "")
+    reader.set("show-date", "")
+    reader.set("sections", "0")
+    reader.set("group", "section")
+    reader.set("context-lang", "")
+    reader.set("lang", "de")
+    attributes = (
+        ' data-lang="de" data-filters="id = page-2" data-sections="0" data-group="section" data-show="breadcrumb"'
+        ' data-context="lang"'
+    )
+    reader.shows(LINES.format(server.base_url, customer.public_key, attributes))
+
+    reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Suche", "the box never changed")
+    reader.set("context-lang", "")
+    reader.wait(lambda: "data-context" not in reader.code(), "the choice never went")
+    reader.search("lighthouse", Keys.ENTER)
+    place = reader.find("#try-view")
+    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits .title"), "the results never came")
+    (title,) = place.shadow_root.find_elements("css selector", ".hits .title")
+    assert title.text.startswith("Lighthouse tickets")
+    assert title.value_of_css_property("color") in ("rgba(151, 24, 74, 1)", "rgba(255, 159, 190, 1)")
+    reader.pick("placement", "modal")
+    reader.shows('data-mode="modal"')
+    reader.wait(lambda: reader.in_box(".open"), "the button never came")
+    reader.pick("placement", "page")
+    reader.shows('data-results-url="/search"')
+    assert customer.searched() == {}
+
+
+def test_owner_is_warned_of_a_color_that_is_hard_to_read(server: Server, reader: Reader) -> None:
+    customer = _log_in(server, reader, "colors@example.com")
+    reader.go(f"/sites/{customer.site_id}/box")
+    reader.wait(lambda: reader.in_box("input"), "the box never came")
+
+    reader.pick("color", "own")
+    reader.sees("Easy to read.")
+    reader.choose_color("#ff9900")
+    reader.sees("Hard to read on light pages: contrast 1.9, but 4.5 is needed.")
+    suggested = reader.find("#try-contrast").text.split("needed. ")[1].split(" ")[0]
+    reader.choose_color(suggested)
+
+    reader.sees("Easy to read.")
+    reader.shows(f"--site-search-accent: light-dark({suggested}, #")
+
+
+def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    customer = _log_in(server, reader, "tries@example.com")
+    reader.go("/docs/search-box")
+    reader.set("key", customer.public_key)
+    reader.shows(LINES.format(server.base_url, customer.public_key, ""))
+    reader.wait(lambda: reader.in_box("input"), "the box never came")
 
     reader.set("theme", "dark")
     reader.set("lang", "de")
@@ -96,7 +176,7 @@ def test_owner_can_try_every_search_box_option_on_their_own_pages(server: Server
     reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view never came")
     place.shadow_root.find_elements("css selector", ".hits a")[0].click()
     reader.wait(lambda: "site-search:select" in reader.text, "the event was not shown")
-    assert reader.driver.current_url.startswith(f"{server.base_url}/sites/{customer.site_id}/box")
+    assert reader.driver.current_url.startswith(f"{server.base_url}/docs/search-box")
 
 
 def test_new_owner_has_a_working_search_box_within_two_minutes(

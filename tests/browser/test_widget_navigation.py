@@ -101,7 +101,9 @@ def _follow_link(visitor: Visitor, title: str) -> None:
 
 
 def _sees_page(visitor: Visitor, title: str) -> None:
-    visitor.wait(lambda: visitor.driver.execute_script("return document.querySelector('h1')?.textContent") == title, title)
+    visitor.wait(
+        lambda: visitor.driver.execute_script("return document.querySelector('h1')?.textContent") == title, title
+    )
 
 
 def _boxes(visitor: Visitor) -> tuple[bool, int, int]:
@@ -114,9 +116,7 @@ def _boxes(visitor: Visitor) -> tuple[bool, int, int]:
 
 @pytest.mark.parametrize("lines_in", ["body", "head"])
 @pytest.mark.parametrize("router", ["turbo", "htmx", "swap"])
-def test_box_is_there_on_every_page_of_a_router(
-    visitor: Visitor, open_site: Site, router: str, lines_in: str
-) -> None:
+def test_box_is_there_on_every_page_of_a_router(visitor: Visitor, open_site: Site, router: str, lines_in: str) -> None:
     open_site(router, lines_in=lines_in)
 
     for title in ("Second", "First", "Second"):

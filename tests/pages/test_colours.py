@@ -37,6 +37,7 @@ TEXT = [
     ("card", "bad"),
 ]
 EDGES = [("edge", "ground"), ("edge", "card"), ("bar", "card"), ("bar-empty", "card")]
+DESIGNER = (Path(__file__).resolve().parents[2] / "app" / "static" / "try-widget.js").read_text()
 BOX = [
     ("text", "ground"),
     ("text", "chosen"),
@@ -91,3 +92,14 @@ def test_search_box_colors_have_sufficient_contrast(palette: dict[str, str]) -> 
     weak = {pair: round(contrast(*(palette[name] for name in pair)), 2) for pair in BOX}
     assert {pair: found for pair, found in weak.items() if found < 4.5} == {}
     assert contrast(palette["line"], palette["ground"]) >= 3
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_color_presets_of_the_search_box_have_sufficient_contrast(theme: int) -> None:
+    presets = re.findall(r"^    (\w+): \{ accent: \[(.+?)\], chosen: \[(.+?)\] \},$", DESIGNER, re.MULTILINE)
+    assert [name for name, *_ in presets] == ["indigo", "ruby"]  # The third one is the box's own palette.
+    for name, accents, backgrounds in presets:
+        accent, chosen = (re.findall("#[0-9a-f]{6}", pair)[theme] for pair in (accents, backgrounds))
+        palette = {**_box_palettes()[theme], "accent": accent, "chosen": chosen}
+        weak = {pair: round(contrast(*(palette[part] for part in pair)), 2) for pair in BOX}
+        assert {pair: found for pair, found in weak.items() if found < 4.5} == {}, name

@@ -14,7 +14,15 @@ from tests.pages.people import BROWSER_ACCEPT
 
 GZIP = {"Accept-Encoding": "gzip, deflate, br, zstd", "Accept": BROWSER_ACCEPT}
 PLAIN = {"Accept": BROWSER_ACCEPT}
-FOR_ALL = ["/docs", "/docs/engines", "/openapi.json", "/static/style.css", "/widget.js", "/widget-results.js", "/widget-texts.js"]
+FOR_ALL = [
+    "/docs",
+    "/docs/engines",
+    "/openapi.json",
+    "/static/style.css",
+    "/widget.js",
+    "/widget-results.js",
+    "/widget-texts.js",
+]
 PERSONAL = [
     "/",
     "/dashboard",

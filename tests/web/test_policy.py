@@ -93,7 +93,10 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "uncounted": (lambda policy: policy.uncounted, UNCOUNTED),
     "without rate headers": (lambda policy: policy.without_rate_headers, {"static"}),
     "opens a session": (lambda policy: policy.opens_session, OPENING_SESSIONS),
-    "reflects nothing": (lambda policy: policy.reflects_nothing, GUIDE | {"static", "widget", "widget_results", "widget_texts"}),
+    "reflects nothing": (
+        lambda policy: policy.reflects_nothing,
+        GUIDE | {"static", "widget", "widget_results", "widget_texts"},
+    ),
     "goes on without counters": (
         lambda policy: policy.searches,
         SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
