@@ -42,6 +42,8 @@ class Stub:
         answers: Path to statuses and bodies, one for each request; the last one repeats.
         files: Path to an additional script.
         pictures: Path to an image, as SVG.
+        missing: Paths that do not exist.
+        headers: Path and headers of every request, in order.
         held: Paths whose responses wait for ``release``.
         addresses: Path and query string of every request, in order.
         sent: Path, Authorization header, and body of every request, in order.
@@ -56,6 +58,8 @@ class Stub:
         self.answers: dict[str, list[tuple[int, Any]]] = {}
         self.files: dict[str, str] = {}
         self.pictures: dict[str, str] = {}
+        self.missing: set[str] = set()
+        self.headers: list[tuple[str, Any]] = []
         self.held: set[str] = set()
         self.release = Event()
         self.addresses: list[str] = []
@@ -65,6 +69,8 @@ class Stub:
         return [body for sent_path, _, body in self.sent if sent_path == path]
 
     def answer(self, path: str, sent: Any) -> tuple[int, str, bytes]:
+        if path in self.missing:
+            return 404, "text/plain", b""
         if path == "/":
             return 200, "text/html", self.page.encode()
         if path in self.pages:
@@ -109,6 +115,7 @@ def running_stub() -> Iterator[Stub]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             sent = json.loads(body) if body else None
             stub.addresses.append(self.path)
+            stub.headers.append((path, self.headers))
             stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
             status, kind, content = stub.answer(path, sent)
             with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old responses.
