@@ -123,7 +123,8 @@ const STYLE = `
   .count { margin-inline-start: auto; font-size: 13px; color: var(--soft); font-variant-numeric: tabular-nums; }
   .hits { list-style: none; margin: 0; padding: 0; }
   .hits[aria-busy="true"] { opacity: .7; }
-  .hits .hit { position: relative; padding: 10px 12px; margin-inline: -12px; }
+  .hits .hit { position: relative; padding: 10px 12px; }
+  dialog .hits .hit { margin-inline: -12px; }
   .hits .hit + .hit { margin-top: 2px; }
   .hits .hit:not(:has(a)) { cursor: auto; }
   .to { display: block; color: inherit; text-decoration: none; }

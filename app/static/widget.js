@@ -142,7 +142,7 @@ const STYLE = `
   .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
   .section > .snippet { -webkit-line-clamp: 2; }
   .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); overflow: hidden; }
-  blockquote { margin: 0; text-align: start; }
+  blockquote { margin: 0; padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
   .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
   .answer > .meta svg { width: 18px; height: 18px; color: var(--accent); }
   .answer > .hit { display: block; padding: 6px 12px 10px; }
@@ -939,7 +939,7 @@ function makeCore(BASE, settings, host, selected) {
 
   // The field with its icon, and the button that empties it.
   function fieldOf(input) {
-    const wipe = make("button", { type: "button", class: "wipe" }, icon("clear"));
+    const wipe = make("button", { type: "button", class: "wipe", tabindex: "-1" }, icon("clear")); // As with the browser's own button, Tab goes past it.
     const name = () => { for (const [key, value] of Object.entries({ ...language.marksOf("clear"), "aria-label": language.text("clear") })) wipe.setAttribute(key, value); };
     name();
     language.ready.then(name);
@@ -1173,7 +1173,7 @@ function build(BASE, host, settings) {
 
   // Searches that may be meant, under a heading.
   function searches(key, queries) {
-    const heading = make("p", { class: "heading", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
+    const heading = make("p", { class: "status heading", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
     return queries.length ? [group(key, [heading, ...queries.map((query, at) => searchOption(query, `${key}-${at}`, key))])] : [];
   }
 

@@ -76,10 +76,13 @@ class TestWhatIsShown:
 
     @pytest.mark.parametrize("date", ["soon", 5, None, "2024-13-45"])
     def test_invalid_date_is_not_shown(self, stub: Stub, visitor: Searcher, date: Any) -> None:
-        stub.answers[SEARCH] = [(200, {"hits": [{**HIT, "date": date, "breadcrumbs": []}], "estimatedTotalHits": 1})]
+        stub.answers[SEARCH] = [
+            (200, {"hits": [{**HIT, "date": date, "breadcrumbs": ["Visit"]}], "estimatedTotalHits": 1})
+        ]
         open_page(stub, visitor)
         find_hit(visitor)
-        assert not visitor.inside(".meta")
+        assert not visitor.inside("time")
+        assert [each.text for each in visitor.inside(".meta")] == ["Visit"]
 
     def test_full_view_shows_breadcrumb_and_date_outside_the_link(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=PLACE)
