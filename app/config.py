@@ -79,8 +79,7 @@ class Settings:
     )
     crawl_browser: str = _setting(
         "",
-        "Chromium that draws pages made by scripts: a path such as `/usr/bin/chromium`, or the address of one, such as "
-        "`ws://browser:3000` (extra `browser`). Empty: pages are read as sent.",
+        "Chromium that draws pages made by scripts: a path or an address (extra `browser`). Empty: none.",
     )
     crawl_runs: int = _setting(
         4,
@@ -246,8 +245,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         parts = _split(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
             yield f"{name.upper()} must be an http or https URL."
-    browser = settings.crawl_browser
-    if browser and not browser.startswith(("/", "ws://", "wss://", "http://", "https://")):
+    if not (settings.crawl_browser or "/").startswith(("/", "ws://", "wss://", "http://", "https://")):
         yield "CRAWL_BROWSER must be an absolute path, or a ws, wss, http, or https URL."
     for name in ("trusted_proxies", "crawl_runs"):
         if getattr(settings, name) < 0:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
+from schemas.request_headers import Headers
 from schemas.sites import SiteUrl
 from schemas.source_runs import RunSchema
-from schemas.validation.problems import Problem, shown_name
+from schemas.validation.problems import Problem
 from schemas.validation.sites import (
     MAX_RULES,
     MAX_SET_FIELDS,
@@ -32,67 +32,6 @@ SELECTORS = ("content", "title", "remove")
 MAX_GLOBS = 50
 MAX_SELECTOR_LENGTH = 500
 MAX_PLACE_LENGTH = 200
-MAX_HEADERS = 5
-MAX_HEADER_VALUE_LENGTH = 2_000
-
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", re.ASCII)
-_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?", re.ASCII)
-_OUR_HEADERS = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "if-modified-since",
-        "if-none-match",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "range",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "user-agent",
-    }
-)
-"""Headers for message framing or for the sender's identity, which only the crawler sets."""
-
-
-class Headers(fields.Field[dict[str, str]]):
-    """Up to five request headers, by name. Values are secrets: no error message repeats them."""
-
-    default_error_messages = Text.default_error_messages
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
-        if not isinstance(value, dict):
-            raise ValidationError([Problem("must be a JSON object", "type")])
-        if len(value) > MAX_HEADERS:
-            raise ValidationError([Problem(f"must have at most {MAX_HEADERS} headers", "too_long")])
-        problems = {shown_name(name): [problem] for name, text in value.items() if (problem := _problem_of(name, text))}
-        if problems:
-            raise ValidationError(problems)
-        if len({name.lower() for name in value}) < len(value):
-            raise ValidationError([Problem("must not repeat a header", "invalid")])
-        return dict(value)
-
-
-def _problem_of(name: str, text: Any) -> Problem | None:
-    if not _HEADER_NAME.fullmatch(name):
-        return Problem("is not a valid header name", "invalid")
-    if name.lower() in _OUR_HEADERS:
-        return Problem("is set by the crawler and cannot be changed", "invalid")
-    if not isinstance(text, str):
-        return Problem("must be a string", "type")
-    if len(text) > MAX_HEADER_VALUE_LENGTH:
-        return Problem(f"must have at most {MAX_HEADER_VALUE_LENGTH} characters", "too_long")
-    if not _HEADER_VALUE.fullmatch(text):
-        return Problem("must be printable ASCII on one line, without spaces at its ends", "invalid")
-    return None
 
 
 class SelectorsSchema(BodySchema):
@@ -236,12 +175,12 @@ def _globs(**kwargs: Any) -> ItemList:
 
 _INCLUDE = {
     "title": "Only these pages",
-    "description": "Patterns of path and query; `*` stands for any characters. Only addresses that match one are "
+    "description": "Patterns of path and query; `*` stands for any characters. Only matching addresses are "
     "indexed and followed. The start page is always followed.",
 }
 _EXCLUDE = {
     "title": "Not these pages",
-    "description": "Patterns of path and query that are neither indexed nor followed, even if `include` matches.",
+    "description": "Patterns that are neither indexed nor followed, even if `include` matches.",
 }
 _HEADERS = {
     "title": "Request headers",
@@ -253,9 +192,8 @@ _SCHEDULE = {"title": "Schedule", "description": "Interval between crawls of the
 _MAX_PAGES = {"title": "Maximum pages", "description": "Maximum number of indexed pages of the source; null: no limit."}
 _RENDER = {
     "title": "JavaScript",
-    "description": "Which pages a browser draws before they are read: `auto` (default), pages with scripts and little "
-    "text; `always`, all pages with scripts; `never`. Without a browser (`CRAWL_BROWSER`), pages are read as sent, and "
-    "`always` is refused with `unavailable`.",
+    "description": "Pages that a browser draws before they are read: `auto`, those with scripts and little text; "
+    "`always`, all with scripts. Without a browser, `always` is refused.",
 }
 _MAX_DEPTH = {
     "title": "Maximum depth",

@@ -88,7 +88,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 @blp.arguments(PreviewSchema)
 @blp.response(200, PreviewAnswerSchema)
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Preview the document for a page, or the reason why the page would be skipped. Nothing is stored."""
+    """Preview a page: its document, or why it would be skipped. Nothing is stored."""
     preview = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
     return (
         {"document": preview.document} if preview.document is not None else {"document": None, "reason": preview.reason}
@@ -100,7 +100,7 @@ def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(PageLookupQuerySchema, location="query")
 @blp.response(200, PageLookupSchema)
 def look_up_page(query: dict[str, Any], site_id: int) -> PageLookup:
-    """Find out whether a URL is indexed, why it isn't, and which pages link to it."""
+    """Look up a URL: whether it is indexed, and why not."""
     return source_operations.look_up_page(runtime(), current_caller(), site_id, query["url"])
 
 
@@ -147,7 +147,7 @@ def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, sou
 @blp.arguments(RunRequestSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Queue a run of a source, or get the run that is already queued or running."""
+    """Start a run, or get the unfinished run."""
     return {
         "success": True,
         "run": source_operations.request_run(runtime(), current_caller(), site_id, source_id, fields),
@@ -161,7 +161,7 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Cancel the queued or running run. Documents that it indexed stay; none are removed."""
+    """Cancel the unfinished run. Documents that it indexed stay; none are removed."""
     return {"success": True, "run": source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)}
 
 
@@ -170,7 +170,7 @@ def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SourceAnswerSchema)
 def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Replace the URL of a source's deploy hook. The old URL stops working immediately."""
+    """Replace a deploy hook's URL. The old URL stops working immediately."""
     source = source_operations.renew_hook(runtime(), current_caller(), site_id, source_id)
     return {"success": True, "source": describe_source(source, current_caller())}
 
@@ -187,7 +187,7 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(HookSchema, location="hook", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
-    """Queue a run of the source with this deploy hook, at most once a minute.
+    """Start a run of the source with this deploy hook, at most once a minute.
 
     During a run, the response contains that run, and another one follows it. Bodies other than JSON objects are
     ignored.
@@ -212,7 +212,7 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunShowSchema)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
-    """Get a run with the URLs that it skipped, and the reasons, and indexed pages with a remark."""
+    """Get a run with the URLs that it skipped and the reasons."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         run = runs.get_run(session, source, run_id)
@@ -237,7 +237,7 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
 @blp.response(200, DeadLinkListSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
 def show_dead_links(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any] | Response:
-    """List dead links on the source's pages. With `Accept: text/csv`, get them as a table."""
+    """List dead links. With `Accept: text/csv`, get them as a table."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         dead = list_dead_links(session, source, **page)

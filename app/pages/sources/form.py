@@ -17,12 +17,8 @@ from app.pages.sources.reports import explain_reason
 from app.runtime import runtime
 from app.web.parsing import invalid, read_form_body
 from app.wording import counted
-from schemas.sources import (
-    MAX_GLOBS,
-    MAX_HEADERS,
-    SCHEDULES,
-    SELECTORS,
-)
+from schemas.request_headers import MAX_HEADERS
+from schemas.sources import MAX_GLOBS, SCHEDULES, SELECTORS
 
 CHOICES: Mapping[str, tuple[str, str]] = {
     "website": ("A website", "Start at a URL and follow its links and sitemaps."),

@@ -274,7 +274,7 @@ def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) 
         channels=count_channels(origins, span.first),
         clicked_pages=list_clicked_pages(session, span, limit) if details else (),
         pages=list_pages(session, span, limit) if details else (),
-        previous_series=[_count_day(day, days.get(day), 0) for day in range(both.first, span.first)],
+        previous_series=[_count_day(day, days.get(day), agents.get(day, 0)) for day in range(both.first, span.first)],
     )
 
 

@@ -50,6 +50,7 @@ def test_plain_configuration_becomes_one_source() -> None:
         "fields": [],
         "max_pages": None,
         "max_depth": None,
+        "render": "auto",
         "headers": {},
     }  # fmt: skip
     assert ignored == ["index_name", "custom_settings.separatorsToIndex", "custom_settings.synonyms", "nb_hits"]

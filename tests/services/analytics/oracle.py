@@ -64,7 +64,7 @@ def count(
     searches = [event for event in every if channel in (None, event.channel)]
     clicks = [(click, first) for click, first in every_click if channel in (None, click.channel)]
     days = [today - timedelta(days=n) for n in range(period_days - 1, -1, -1)]
-    previous = {day - timedelta(days=period_days) for day in days}
+    previous = [day - timedelta(days=period_days) for day in days]
     kept = [event for event in searches if event.occurred_at.date() in set(days)]
     listed = [event for event in kept if channel is not None or event.channel != AGENT]
     clicked = [(click, first) for click, first in clicks if click.occurred_at.date() in set(days)]
@@ -81,18 +81,18 @@ def count(
         )
 
     no_clicks = {normal_form(event.query) for event in listed if event.results_count > 0}
+    kept_before = [event for event in searches if event.occurred_at.date() in previous]
+    clicked_before = [(click, first) for click, first in clicks if click.occurred_at.date() in previous]
     return Analytics(
         totals=_totals(kept, clicked),
-        previous=_totals(
-            [event for event in searches if event.occurred_at.date() in previous],
-            [(click, first) for click, first in clicks if click.occurred_at.date() in previous],
-        ),
+        previous=_totals(kept_before, clicked_before),
         unique_queries=len({normal_form(event.query) for event in listed}),
         top_queries=top()[:limit],
         zero_result_queries=top(lambda event: event.results_count == 0)[:limit],
         partial_queries=top(lambda event: event.results_count > 0 and event.matched == "some")[:limit],
         no_click_queries=[item for item in top(clickless=True) if item.query in no_clicks][:limit],
         series=[_day(day, kept, clicked) for day in days],
+        previous_series=[_day(day, kept_before, clicked_before) for day in previous],
         channels=[
             ChannelCount(
                 name,
