@@ -81,7 +81,9 @@ def open_site(stub: Stub, visitor: Visitor, routers: dict[str, str]) -> Site:
         def page(title: str, link: str, more: str = "") -> str:
             return (
                 f'<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,">'
-                f'<title>{title}</title><script src="/router.js" defer></script>{head}</head>'
+                # Turbo logs an error if the page is left while it loads a link in advance.
+                f'<meta name="turbo-prefetch" content="false"><title>{title}</title>'
+                f'<script src="/router.js" defer></script>{head}</head>'
                 f"<body {BOOST if router == 'htmx' else ''}><h1>{title}</h1><div id='site-search'></div>"
                 f'<a id="link" href="{link}">Next</a>{more}{foot}</body></html>'
             )
