@@ -22,7 +22,7 @@ CHECKS = (
 )
 SEED = 20240514
 MAX_EXAMPLES = 12
-LONGEST_SECONDS = 400
+LONGEST_SECONDS = 900
 
 
 def headers_of(customer: Customer, kind: str) -> dict[str, str]:
