@@ -16,6 +16,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+from backends.text import normalized
+
 SCRIPT = re.compile("[\u0600-\u08ff\ufb50-\ufdff\ufe70-\ufefc]")
 """Matches characters of Arabic and the other joined scripts that are written from right to left."""
 _PRESENTATION_FORM = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
@@ -93,7 +95,7 @@ def reading_order(line: Sequence[Character]) -> str:
     is_right = counts[_RTL] >= counts[_LTR]
     text = _from_the_right(tokens) if is_right else "".join(_with_reversed_parts(tokens))
     text = " ".join(text.split())
-    return _PRESENTATION_FORM.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    return _PRESENTATION_FORM.sub(lambda match: normalized("NFKC", match[0]), text)
 
 
 def _visual_order(line: Sequence[Character]) -> list[_Glyph]:
