@@ -52,7 +52,7 @@ class SubmittedSettings:
         draft: The settings; ``None`` if the submitted text is not a JSON object.
         section: The page with the form.
         text: The submitted JSON text, or ``None`` for rows.
-        tag: Entity tag of the settings with which the form was opened: those of the page, or all for JSON.
+        tag: Entity tag of the settings when the form was opened: the settings of the page, or all of them for JSON.
         query: The query to preview; empty for the most frequent queries.
         only_results: Whether the page needs only the preview's results, because it is already displayed.
     """

@@ -37,7 +37,7 @@ _LOOPBACK_TOO = "<-loopback>"
 """The proxy bypass rule that removes Chromium's own exception for loopback addresses."""
 
 ARGUMENTS = (
-    # Whatever bypasses the interception of requests ends at a proxy that does not exist, and no name resolves.
+    # A request that escapes the interception reaches only a proxy that does not exist. No name resolves.
     f"--proxy-server={_NOWHERE}",
     f"--proxy-bypass-list={_LOOPBACK_TOO}",
     "--host-resolver-rules=MAP * ~NOTFOUND",

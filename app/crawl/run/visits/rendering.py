@@ -192,8 +192,8 @@ class Renderer:
         page = replace(page, links=tuple(links))
         address, route, _ = fetched.url.partition("#")
         if route:
-            # A second fragment cannot be appended for a section. The canonical URL of the application's only file is
-            # not that of its routes.
+            # A URL has only one fragment, so sections of a route have no URLs. A canonical URL that names the
+            # application's file is not meant for its routes.
             page = replace(page, sections=(), canonical=None if page.canonical == address else page.canonical)
         return drawn, page
 
