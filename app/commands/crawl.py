@@ -64,11 +64,9 @@ def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
             public_network,
         )
     finally:
-        if browser is not None and public_network is not None:
-            browser.close()
-            public_network.close()
-        reader.close()
-        network.close()
+        for part in (browser, public_network, reader, network):
+            if part is not None:
+                part.close()
 
 
 def _network(runtime: Runtime) -> Network:

@@ -245,7 +245,7 @@ def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
         width=len(series) * DAY_WIDTH,
         height=HEIGHT,
         top=top,
-        levels=(top, 0) if top % 2 else (top, top // 2, 0),
+        levels=levels_of(top),
         ticks=ticks_of(series),
         summary=_summary(series),
         has_clicks=any(isinstance(day, QueryDayCount) for day in series),
@@ -337,6 +337,11 @@ def ticks_of(series: Sequence[Dated]) -> list[Tick]:
         Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
         for position in range(0, len(series), step)
     ]
+
+
+def levels_of(top: int) -> tuple[int, ...]:
+    """Return the labels of a value axis that ends at ``top``, from the top: with the half, if it is a whole number."""
+    return (top, 0) if top % 2 else (top, top // 2, 0)
 
 
 def nice_ceiling(most: int) -> int:

@@ -143,14 +143,6 @@ def show_analytics() -> str:
             recent=runtime().recent_results,
             limit=SHORT_LIST if kind is None else lists.MAX_QUERIES,
         )
-        times = get_search_times(
-            session,
-            current_caller().account.id,
-            analytics.series,
-            site_id=None if choice.site is None else choice.site.id,
-            channel=choice.channel,
-            recent=runtime().recent_results,
-        )
     common = {
         "choice": choice,
         "site": choice.site,
@@ -163,6 +155,15 @@ def show_analytics() -> str:
     if kind is not None:
         long_list = lists.make_list(lists.items_of(analytics, kind), kind, choice.query)
         return render("analytics_list.html", shown=long_list, **common)
+    with runtime().database.read() as session:
+        times = get_search_times(
+            session,
+            current_caller().account.id,
+            analytics.series,
+            site_id=None if choice.site is None else choice.site.id,
+            channel=choice.channel,
+            recent=runtime().recent_results,
+        )
     return render(
         "analytics.html",
         analytics=analytics,

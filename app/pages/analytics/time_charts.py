@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.pages.analytics.figures import DAY_WIDTH, GAP, HEIGHT, Tick, line_path, nice_ceiling, ticks_of
+from app.pages.analytics.figures import DAY_WIDTH, GAP, HEIGHT, Tick, levels_of, line_path, nice_ceiling, ticks_of
 from app.services.analytics.search_times import DayTimes
 from app.wording import counted, number
 
@@ -52,7 +52,7 @@ def draw_times(days: Sequence[DayTimes]) -> TimeChart | None:
         days,
         len(days) * DAY_WIDTH,
         HEIGHT,
-        (top, 0) if top % 2 else (top, top // 2, 0),
+        levels_of(top),
         ticks_of(days),
         f"On the last day with searches, half of them took at most {number(newest.p50 or 0)} ms (p50), 95% at most "
         f"{number(newest.p95 or 0)} ms (p95), and 99% at most {number(newest.p99 or 0)} ms (p99).",
@@ -108,6 +108,6 @@ def draw_hours(searches: Sequence[int]) -> HourChart | None:
         ],
         len(searches) * DAY_WIDTH,
         HEIGHT,
-        (top, 0) if top % 2 else (top, top // 2, 0),
+        levels_of(top),
         f"Most searches come between {busiest:02}:00 and {busiest:02}:59 UTC.",
     )

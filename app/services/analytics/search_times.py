@@ -63,7 +63,7 @@ def get_search_times(
         series: The days of the period, oldest first.
         site_id, channel, recent: As for :func:`~app.services.analytics.reports.get_analytics`.
     """
-    first, last = (day.date.toordinal() - EPOCH.toordinal() for day in (series[0], series[-1]))
+    first, last = ((day.date - EPOCH).days for day in (series[0], series[-1]))
     span = Span(sites_of(session, account_id, site_id), first, last, channel)
     if recent is None:
         return _read(session, span, series)
@@ -72,9 +72,9 @@ def get_search_times(
 
 def _read(session: Session, span: Span, series: Sequence[DayCount]) -> SearchTimes:
     first = _first_day(span, series)
-    hour = type_coerce(SearchEvent.occurred_at, BigInteger) // _HOUR_MICROSECONDS
-    is_of_channel = () if span.channel is None else (SearchEvent.channel == span.channel,)
     moment = type_coerce(SearchEvent.occurred_at, BigInteger)
+    hour = moment // _HOUR_MICROSECONDS
+    is_of_channel = () if span.channel is None else (SearchEvent.channel == span.channel,)
     rows = session.execute(
         select(hour, SearchEvent.response_ms, func.count())
         .where(
