@@ -88,8 +88,8 @@ class Settings:
     )
     docs_search_key: str = _setting(
         "",
-        "Public key of a site that contains this documentation; /docs then has a search box. "
-        "Empty: the key in DATA_DIR/docs_search_key, which `site-search demo` writes.",
+        "Public key of a site that contains this documentation, which the search box at /docs then searches. "
+        "Empty: the key in DATA_DIR/docs_search_key, which `site-search demo` writes; without one, a built-in search.",
     )
     smtp_url: str = _setting(
         "",

@@ -13,6 +13,7 @@ from app.pages import (
     audit_log,
     dashboard,
     docs,
+    docs_search,
     documents,
     keys,
     layout,
@@ -115,6 +116,7 @@ PAGES: dict[str, View] = {
 _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
 _TEXT = OperationPolicy(ANYONE)
+_DOCS_SEARCH = OperationPolicy(ANYONE, searches=True)
 _ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
 _OWN = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER)
 _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
@@ -179,11 +181,17 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/widget.js", "widget", search_box.show_widget, _SCRIPT),
     ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
     ("/widget-texts.js", "widget_texts", search_box.show_widget_texts, _SCRIPT),
+    ("/docs/widget.js", "docs_widget", search_box.show_widget, _SCRIPT),
+    ("/docs/widget-results.js", "docs_widget_results", search_box.show_widget_results, _SCRIPT),
+    ("/docs/widget-texts.js", "docs_widget_texts", search_box.show_widget_texts, _SCRIPT),
+    ("/docs/v1/client-info", "docs_client_info", docs_search.show_docs_client_info, _DOCS_SEARCH),
+    ("/docs/engine/suggest", "docs_suggest", docs_search.suggest_docs, _DOCS_SEARCH),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
 """Pages at URLs without a JSON response: rule, endpoint, view, policy."""
 
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
+    ("POST", "/docs/engine/indexes/documentation/search", "docs_search", docs_search.search_docs, _DOCS_SEARCH),
     ("POST", "/password/forgot", "pages.send_link", mail_links.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", mail_links.set_password, _ENTRANCE),
     ("POST", emails.CHANGE_PATH, "pages.undo_email_change", mail_links.undo_email_change, _ENTRANCE),

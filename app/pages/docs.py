@@ -177,6 +177,11 @@ class Entry:
     lead: str
 
 
+def page_names() -> list[str]:
+    """Return the names of all pages below ``/docs`` in reading order."""
+    return [entry.name for entry in _in_order(_groups())]
+
+
 def show_docs() -> Response:
     """Show the overview of all pages."""
     return _page("docs.html", "")
@@ -284,7 +289,6 @@ def _not_found() -> ApiError:
 
 def _page(template: str, name: str, **values: Any) -> Response:
     """Render a page with the table of contents and the search box, which may call the engine directly."""
-    settings = runtime().settings
     groups = _groups()
     order = [Entry("", "Documentation", ""), *_in_order(groups)]
     place = next((place for place, entry in enumerate(order) if entry.name == name), 0)
@@ -296,7 +300,7 @@ def _page(template: str, name: str, **values: Any) -> Response:
         moved=json.dumps(MOVED_SECTIONS.get(name, {})),
         before=order[place - 1] if place else None,
         after=order[place + 1] if place + 1 < len(order) else None,
-        docs_search_key=settings.docs_search_key,
+        docs_search_key=runtime().settings.docs_search_key,
         **{"sections": (), **values},
     )
     if name in GROUPS[_USING] or name.startswith(f"{REFERENCE}/"):

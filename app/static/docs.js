@@ -22,6 +22,26 @@
   // Show what needs scripts, for browsers in which the style sheet can't detect them.
   for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted");
 
+  // --- The section being read, marked in the list of sections
+
+  const links = new Map([...document.querySelectorAll(".on-page a")].map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
+  const headings = [...links.keys()].map((anchor) => document.getElementById(anchor)).filter(Boolean);
+
+  function markSection() {
+    const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 1;
+    const past = headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight / 3);
+    const current = isAtEnd && scrollY ? headings.at(-1) : past.at(-1);
+    for (const [anchor, link] of links) {
+      if (anchor === current?.id) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  if (headings.length) {
+    addEventListener("scroll", markSection, { passive: true });
+    markSection();
+  }
+
   // --- Language of samples
 
   document.addEventListener("change", ({ target }) => {

@@ -36,16 +36,17 @@ from tests.conftest import close_app, make_settings
 from tests.gateway.callers import Gateway, assert_engine_error
 from tests.web.operations import Operation, operations
 
-UNCOUNTED = {
-    "docs_image", "health.show_health", "health.show_readiness", "metrics", "static", "widget", "widget_results",
-    "widget_texts",
+SCRIPTS = {
+    "docs_widget", "docs_widget_results", "docs_widget_texts", "widget", "widget_results", "widget_texts",
 }  # fmt: skip
+UNCOUNTED = SCRIPTS | {"docs_image", "health.show_health", "health.show_readiness", "metrics", "static"}
+DOCS_SEARCH = {"docs_client_info", "docs_search", "docs_suggest"}
 OPENING_SESSIONS = {
     "accounts.login", "accounts.register_account", "invitations.accept_invitation", "pages.send_link",
     "pages.set_password", "pages.undo_email_change", "pages.confirm_email", "pages.choose_account",
 }  # fmt: skip
 GUIDE = {"openapi", "pages.show_docs", "pages.show_docs_page", "pages.show_docs_reference"}
-FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
+FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | DOCS_SEARCH | {
     "accounts.logout", "engine.show_health", "invitations.show_invitation", "pages.show_email_change",
     "pages.show_confirmation", "pages.begin_login", "pages.finish_login",
     "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
@@ -95,11 +96,11 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "opens a session": (lambda policy: policy.opens_session, OPENING_SESSIONS),
     "reflects nothing": (
         lambda policy: policy.reflects_nothing,
-        GUIDE | {"static", "widget", "widget_results", "widget_texts"},
+        GUIDE | SCRIPTS | {"static"},
     ),
     "goes on without counters": (
         lambda policy: policy.searches,
-        SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
+        SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | DOCS_SEARCH | {"suggestions.suggest"},
     ),
     "charges a search": (lambda policy: policy.charges, SEARCHES | ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
     "charges an intent": (lambda policy: policy.searched_texts, ALGOLIA_SEARCHES | GATEWAY_SEARCHES),

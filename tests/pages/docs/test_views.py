@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
 from app.apidoc.samples import mark_own
@@ -19,6 +20,8 @@ from tests.pages.markup import Element
 from tests.pages.people import BROWSER_ACCEPT, Person
 
 KEYS = "/docs/reference/keys"
+BUILT_IN_KEY = "svc_pub_documentation"
+SEARCH = "/docs/engine/indexes/documentation/search"
 
 
 def tags(app: Flask) -> list[str]:
@@ -193,7 +196,7 @@ def test_docs_pages_contain_no_real_keys_and_are_not_cached(person: Person, pass
             shown = reader.go(path)
             assert {found.text for found in shown.all("span", class_="own")} <= {"YOUR_KEY", "YOUR_SITE", "svc_prv_…"}
             assert shown.all("span", class_="own")
-            assert _tokens(reader) <= examples
+            assert _tokens(reader) <= {*examples, BUILT_IN_KEY}
             assert reader.response.headers["Cache-Control"] == "no-store"
 
 
@@ -254,9 +257,13 @@ def test_search_box_page_links_to_the_users_own_search_boxes(person: Person, pas
     assert addresses(passer_by) == ["/login?next=/docs/search-box"]
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/engines", KEYS])
-def test_docs_search_box_appears_only_with_a_docs_search_key(tmp_path: Path, passer_by: Person, path: str) -> None:
-    assert not passer_by.go(path).all("div", id="docs-search")
+def script_of_box(shown: Element) -> dict[str, str]:
+    (script,) = (found for found in shown.all("script") if "data-key" in found.attributes)
+    return script.attributes
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/engines", KEYS])
+def test_docs_search_key_makes_the_box_search_its_site(tmp_path: Path, path: str) -> None:
     public_url = "http://127.0.0.1:7700"
     app = make_app(
         make_settings(
@@ -266,13 +273,79 @@ def test_docs_search_box_appears_only_with_a_docs_search_key(tmp_path: Path, pas
             search_public_url=public_url,
         )
     )
-    shown = Person(app).go(path)
-    assert shown.one("div", id="docs-search")
-    (script,) = (found for found in shown.all("script") if "data-key" in found.attributes)
-    assert (script.attributes["data-key"], script.attributes["data-target"]) == ("svc_pub_docs", "#docs-search")
-    policy = app.test_client().get(path, headers={"Accept": "text/html"}).headers["Content-Security-Policy"]
-    assert f"connect-src 'self' {public_url};" in policy
+    script = script_of_box(Person(app).go(path))
+    assert (script["src"], script["data-key"]) == ("/widget.js", "svc_pub_docs")
+    assert "data-analytics" not in script
+    if path != "/":
+        policy = app.test_client().get(path, headers={"Accept": "text/html"}).headers["Content-Security-Policy"]
+        assert f"connect-src 'self' {public_url};" in policy
     close_app(app)
+
+
+# --- The built-in search
+
+
+def ask(app: Flask, body: object) -> TestResponse:
+    return app.test_client().post(SEARCH, json=body, headers={"Authorization": f"Bearer {BUILT_IN_KEY}"})
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/docs/engines", KEYS])
+def test_box_searches_the_documentation_without_a_site(app: Flask, passer_by: Person, path: str) -> None:
+    script = script_of_box(passer_by.go(path))
+    assert (script["src"], script["data-analytics"]) == ("/docs/widget.js", "false")
+    client = app.test_client()
+    key = {"Authorization": f"Bearer {script['data-key']}"}
+    for name in ("widget.js", "widget-results.js", "widget-texts.js"):
+        assert client.get(f"/docs/{name}").data == client.get(f"/{name}").data
+    info = client.get("/docs/v1/client-info", headers=key).get_json()
+    assert info["active"]
+    assert info["engine_host"] == "http://localhost/docs/engine"
+    assert f"/docs/engine/indexes/{info['index']}/search" in {rule.rule for rule in app.url_map.iter_rules()}
+
+
+def test_built_in_search_finds_pages_and_their_sections(app: Flask) -> None:
+    answer = ask(
+        app,
+        {
+            "q": "rotate kyes", "limit": 2, "sections": 1, "attributesToRetrieve": ["id", "title", "url"],
+            "attributesToCrop": ["content"], "cropLength": 10, "highlightPreTag": "[", "highlightPostTag": "]",
+        },
+    ).get_json()  # fmt: skip
+    assert answer["metadata"] == {"matched": "corrected", "corrected_query": "rotate keys"}
+    assert len(answer["hits"]) == 2
+    hit = answer["hits"][0]
+    assert set(hit) == {"id", "title", "url", "sections", "_formatted"}
+    assert hit["url"] in ("/docs/api", "/docs/reference/keys")
+    assert "Site Search" not in hit["title"]
+    assert re.search(r"\[rotate|\[key", hit["sections"][0]["_formatted"]["content"], re.IGNORECASE)
+
+
+def test_built_in_search_finds_every_page_by_its_title(app: Flask, passer_by: Person) -> None:
+    for name in documentation_files():
+        (title, *_) = passer_by.go(f"/docs/{name}").all("h1")
+        urls = [hit["url"] for hit in ask(app, {"q": title.text, "limit": 3}).get_json()["hits"]]
+        assert f"/docs/{name}" in urls, title.text
+
+
+def test_built_in_search_suggests_titles(app: Flask) -> None:
+    answer = app.test_client().get("/docs/engine/suggest", query_string={"q": "rate li", "limit": 2}).get_json()
+    (suggestion,) = answer["suggestions"]
+    assert (suggestion["text"], suggestion["url"]) == ("Rate limits and quotas", "/docs/limits")
+    assert_error(
+        app.test_client().get("/docs/engine/suggest", query_string={"limit": "many"}), 400, "validation_failed"
+    )
+
+
+@pytest.mark.parametrize("body", [{"q": 1}, {"q": "a" * 10_000}, {"limit": -1}, {"surprise": 1}, [], "text"])
+def test_built_in_search_rejects_invalid_requests(app: Flask, body: object) -> None:
+    assert_error(ask(app, body), 400, "validation_failed")
+
+
+def test_built_in_search_contains_nothing_of_a_user(app: Flask, person: Person, tenant: Tenant) -> None:
+    assert person.go("/docs/search-box").one("a", href=f"/sites/{tenant.site_id}/box").text == tenant.site["name"]
+    answer = ask(app, {"q": tenant.site["name"], "limit": 100})
+    assert answer.status_code == 200
+    assert f"/sites/{tenant.site_id}/box" not in answer.get_data(as_text=True)
 
 
 # --- Markdown

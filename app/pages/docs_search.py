@@ -1,0 +1,151 @@
+"""Built-in search of the documentation, for installations without a site that contains it.
+
+Each process indexes the pages in memory at the first search. The search box finds the routes that it needs below
+``/docs``.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+from flask import Response, current_app, request
+from marshmallow import Schema, ValidationError
+
+from app.pages import docs
+from app.runtime import Runtime, runtime
+from app.services.access.credentials import SiteRecord
+from app.services.engines import Engines
+from app.services.search.encoding import encode_effects, encode_hit, for_site
+from app.services.search.search import Searcher
+from app.services.search.suggestions import Suggester, encode_suggestions
+from app.texts.formats import node_to_text, parse_html
+from app.texts.sections import mark_headings, take_sections
+from app.web.hosts import base_url
+from app.web.parsing import invalid, read_json
+from app.web.responses import json_answer
+from backends.base import Document
+from backends.query import MATCH_ALL, Highlight, SearchQuery, SearchSettings
+from backends.registry import create_backend
+from schemas.gateway import EngineSearchSchema
+from schemas.search import SuggestQuerySchema
+
+REPEATED = ".samples, .your-key, .errors, .copy, .turn, .try"
+"""CSS selector of what repeats on many pages, or belongs to a user."""
+
+_INDEX = "documentation"
+_building = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Documentation:
+    """The indexed documentation, as a site that belongs to nobody."""
+
+    site: SiteRecord
+    searcher: Searcher
+    suggester: Suggester
+
+
+def show_docs_client_info() -> Response:
+    """Tell the search box where to search the documentation."""
+    host = f"{base_url()}/docs/engine"
+    return json_answer({"engine_host": host, "engine_key": "", "active": True, "index": _INDEX})
+
+
+def search_docs() -> Response:
+    """Search the documentation, with the gateway's parameters. Filters, facets, and sorting have no effect.
+
+    Raises:
+        ApiError: 400.
+    """
+    parameters = _load(EngineSearchSchema(), read_json(request))
+    documentation = _documentation()
+    retrieved = parameters["attributesToRetrieve"]
+    fields = None if "*" in retrieved else frozenset({"id", *retrieved})
+    query = SearchQuery(
+        text=parameters["q"].strip() or MATCH_ALL,
+        limit=parameters["limit"],
+        offset=parameters["offset"],
+        highlight=Highlight(
+            pre_tag=parameters["highlightPreTag"],
+            post_tag=parameters["highlightPostTag"],
+            escape=False,
+            crop_fields={"content": parameters["cropLength"]},
+            only_fields=None if fields is None else fields | {"title", "content"},
+        ),
+        sections=parameters["sections"],
+        answers=True,
+    )
+    query = for_site(query, documentation.site)
+    searcher = documentation.searcher
+    timed = searcher.run(documentation.site, query, partial(encode_hit, fields=fields), searcher.new_room())
+    return json_answer(
+        {
+            "hits": [orjson.Fragment(hit) for hit in timed.hits],
+            "estimatedTotalHits": timed.result.total,
+            "metadata": {"matched": timed.result.matched.value, "corrected_query": timed.result.corrected_query},
+            **encode_effects(query, timed, ()),
+        }
+    )
+
+
+def suggest_docs() -> Response:
+    """Complete a prefix with titles of the documentation.
+
+    Raises:
+        ApiError: 400.
+    """
+    parameters = _load(SuggestQuerySchema(), request.args)
+    documentation = _documentation()
+    return json_answer(
+        encode_suggestions(documentation.suggester.suggest(documentation.site, parameters["q"], parameters["limit"]))
+    )
+
+
+def _load(schema: Schema, values: Any) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return loaded
+
+
+def _documentation() -> _Documentation:
+    """Return the documentation, which is indexed at the first call."""
+    with _building:
+        indexed: _Documentation | None = current_app.extensions.get("documentation_search")
+        if indexed is None:
+            indexed = current_app.extensions["documentation_search"] = _index(runtime())
+    return indexed
+
+
+def _index(current_runtime: Runtime) -> _Documentation:
+    engine = create_backend("memory://")
+    engine.create_index(_INDEX)
+    engine.upsert(_INDEX, [_read(name) for name in docs.page_names()], {})
+    site = SiteRecord(
+        id=0, account_id=0, name="Documentation", description="", url="", domain="", index=_INDEX,
+        engine=engine.identity, engine_index=_INDEX, active=True, deleted=False, agents=False, public_epoch=0,
+        kinds={}, settings=SearchSettings(language="en"),
+    )  # fmt: skip
+    room = current_runtime.settings.max_answer_bytes
+    searcher = Searcher(Engines(engine), current_runtime.indexer, current_runtime.events, room)
+    return _Documentation(site, searcher, Suggester(current_runtime.database, searcher))
+
+
+def _read(name: str) -> Document:
+    """Read a page as it is shown to somebody who is not logged in."""
+    url = f"/docs/{name}"
+    with current_app.test_request_context(url):
+        group, _, tag = name.rpartition("/")
+        response = docs.show_docs_reference(tag) if group else docs.show_docs_page(name)
+    page = parse_html(response.get_data(as_text=True))
+    page.remove(REPEATED)
+    (article,) = page.select("article")
+    title = article.select("h1")[0].text
+    mark_headings(article)
+    content, sections = take_sections(node_to_text(article))
+    return Document(url, {"id": url, "title": title, "content": content, "url": url}, 0, sections)
