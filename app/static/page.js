@@ -47,6 +47,52 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", release, { once: true }); // Back from the browser's cache.
 });
 
+// Charts show the values at the pointer, or at the point that the arrow keys choose: a row of the chart's table.
+const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -7, PageUp: 7, Home: -Infinity, End: Infinity };
+
+function explore(chart) {
+  const plot = chart.querySelector(".plot");
+  const drawing = plot.querySelector("svg");
+  const names = [...chart.querySelectorAll("thead th")].map((cell) => cell.textContent);
+  const rows = [...chart.querySelectorAll("tbody tr")];
+  if (rows[0].querySelector("time")) rows.reverse(); // Days are listed latest first.
+  const last = rows.length - 1;
+  const [marker, values] = ["marker", "values"].map((name) => Object.assign(document.createElement("div"), { className: name }));
+  let current = last;
+
+  function show(place) {
+    current = Math.max(0, Math.min(last, place));
+    const [point, ...cells] = [...rows[current].cells].map((cell) => cell.textContent);
+    const text = `${point}: ${cells.map((cell, at) => `${names[at + 1].toLowerCase()} ${cell}`).join(", ")}`;
+    drawing.setAttribute("aria-valuenow", current + 1);
+    drawing.setAttribute("aria-valuetext", text);
+    values.textContent = text;
+    plot.append(marker, values);
+    const [inner, outer] = [drawing.getBoundingClientRect(), plot.getBoundingClientRect()];
+    const x = inner.left - outer.left + inner.width * (current + 0.5) / rows.length;
+    marker.style.left = `${x}px`;
+    values.style.left = `${Math.max(0, Math.min(outer.width - values.offsetWidth, x - values.offsetWidth / 2))}px`;
+  }
+
+  const hide = () => [marker, values].forEach((part) => part.remove());
+  const attributes = { role: "slider", tabindex: 0, "aria-valuemin": 1, "aria-valuemax": rows.length, "aria-valuenow": current + 1, "aria-valuetext": rows[current].cells[0].textContent };
+  for (const [name, value] of Object.entries(attributes)) drawing.setAttribute(name, value);
+  drawing.addEventListener("focus", () => show(current));
+  drawing.addEventListener("blur", hide);
+  drawing.addEventListener("keydown", (event) => {
+    if (!(event.key in STEPS)) return;
+    event.preventDefault();
+    show(current + STEPS[event.key]);
+  });
+  drawing.addEventListener("pointermove", ({ clientX }) => {
+    const { left, width } = drawing.getBoundingClientRect();
+    show(Math.floor(rows.length * (clientX - left) / width));
+  });
+  drawing.addEventListener("pointerleave", () => document.activeElement === drawing || hide());
+}
+
+for (const chart of document.querySelectorAll(".chart")) explore(chart);
+
 // Refreshes live parts, such as the progress of a crawl, until they end.
 async function follow() {
   const parts = [...document.querySelectorAll("[data-live]")];

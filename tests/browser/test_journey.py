@@ -57,6 +57,7 @@ def test_owner_can_register_index_search_read_analytics_pause_and_delete_the_acc
     assert ann.texts("section[aria-labelledby=zero_result_queries-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
     ann.sees("2 searches in 30 days, 1 of them without results")
+    reads_the_values_of_a_chart_by_keyboard(ann)
 
     ann.go(site)
     ann.press("Pause site")
@@ -105,6 +106,38 @@ def test_crawl_progress_updates_while_the_owner_watches(
 
     bea.go(f"{site}/try?q=31676")
     assert bea.texts(".hits h2") == ["Room 4"]
+
+
+def reads_the_values_of_a_chart_by_keyboard(ann: Person) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    chart = ann.find(".chart svg")
+    ann.driver.execute_script("arguments[0].focus()", chart)
+    latest = ann.find(".chart .values").text
+    assert latest.endswith(": searches 2, without results 1")
+    assert chart.get_attribute("aria-valuetext") == latest
+    chart.send_keys(Keys.ARROW_LEFT)
+    assert ann.find(".chart .values").text.endswith(": searches 0, without results 0")
+    chart.send_keys(Keys.END)
+    assert chart.get_attribute("aria-valuetext") == latest
+    chart.send_keys(Keys.HOME, Keys.ARROW_LEFT)
+    assert chart.get_attribute("aria-valuenow") == "1"
+
+
+def test_documentation_is_searched_by_keyboard_without_a_site(server: Server, browser: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    reader = Person(browser, server.base_url)
+    reader.go("/docs/search")
+    assert reader.find(".on-page [aria-current]").get_attribute("textContent") == "Request"
+    ActionChains(browser).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+    ActionChains(browser).send_keys("rate limts").perform()
+    script = "return document.querySelector('#docs-search').shadowRoot.querySelector('[part~=hit]')?.textContent ?? ''"
+    reader.wait(lambda: "Rate limits" in browser.execute_script(script), "the box found nothing")
+    ActionChains(browser).send_keys(Keys.ARROW_DOWN, Keys.ENTER).perform()
+    reader.wait(lambda: "/docs/limits" in browser.current_url, "the result was not opened")
+    assert reader.find("h1").text == "Rate limits and quotas"
 
 
 def test_registration_works_by_keyboard(server: Server, browser: Any) -> None:

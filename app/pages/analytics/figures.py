@@ -164,12 +164,10 @@ class Bar:
     """One day's bar: searches with results, stacked on searches without results.
 
     Attributes:
-        text: The day's values in words.
         x, found_y, found_height, empty_y, empty_height: Chart units.
     """
 
     day: Day
-    text: str
     x: int
     found_y: float
     found_height: float
@@ -232,7 +230,6 @@ def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
         bars.append(
             Bar(
                 day=day,
-                text=_text(day),
                 x=position * DAY_WIDTH + GAP // 2,
                 found_y=round(HEIGHT - nonempty - empty, 2),
                 found_height=round(nonempty, 2),
@@ -353,13 +350,6 @@ def nice_ceiling(most: int) -> int:
         if most <= step * magnitude:
             return step * magnitude
     return ceil(most / magnitude) * magnitude
-
-
-def _text(day: Day) -> str:
-    clicks = f", {counted(day.clicks, 'click')}" if isinstance(day, QueryDayCount) else ""
-    return (
-        f"{day_text(day.date)}: {counted(day.searches, 'search')}, {number(day.zero_results)} without results{clicks}"
-    )
 
 
 def _summary(series: Sequence[Day]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.pages.analytics.figures import DAY_WIDTH, GAP, HEIGHT, Tick, levels_of, line_path, nice_ceiling, ticks_of
 from app.services.analytics.search_times import DayTimes
-from app.wording import counted, number
+from app.wording import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,6 @@ class HourBar:
 
     hour: int
     searches: int
-    text: str
     x: int
     y: float
     height: float
@@ -99,7 +98,6 @@ def draw_hours(searches: Sequence[int]) -> HourChart | None:
             HourBar(
                 hour,
                 count,
-                f"{hour:02}:00 to {hour:02}:59 UTC: {counted(count, 'search')}",
                 hour * DAY_WIDTH + GAP // 2,
                 round(HEIGHT - height, 2),
                 height,

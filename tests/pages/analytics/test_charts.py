@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.pages.analytics.figures import HEIGHT, draw_chart, nice_ceiling
-from app.services.analytics.query_reports import QueryDayCount
 from app.services.analytics.reports import DayCount
 
 FIRST = date(2024, 5, 1)
@@ -68,9 +67,3 @@ def test_day_axis_labels_are_evenly_spaced(days: int, labels: list[str]) -> None
 @pytest.mark.parametrize(("most", "levels"), [(0, (4, 2, 0)), (5, (5, 0)), (37, (40, 20, 0)), (450, (500, 250, 0))])
 def test_search_axis_levels_are_whole_numbers(most: int, levels: tuple[int, ...]) -> None:
     assert tuple(draw_chart(series((most, 0))).levels) == levels
-
-
-def test_each_bar_has_a_text_description() -> None:
-    assert draw_chart(series((1200, 1))).bars[0].text == "1 May 2024: 1,200 searches, 1 without results"
-    day = QueryDayCount(FIRST, 1, 0, 2)
-    assert draw_chart([day]).bars[0].text == "1 May 2024: 1 search, 0 without results, 2 clicks"

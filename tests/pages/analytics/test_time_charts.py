@@ -86,7 +86,7 @@ def test_chart_of_hours_names_the_busiest_hour() -> None:
     assert chart is not None
     assert chart.summary == "Most searches come between 09:00 and 09:59 UTC."
     assert (chart.bars[9].y, chart.bars[9].height) == (0, 100)
-    assert chart.bars[10].text == "10:00 to 10:59 UTC: 1 search"
+    assert chart.bars[10].searches == 1
     assert draw_hours([0] * 24) is None
 
 
