@@ -8,7 +8,7 @@ from app.apidoc.openapi import document
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.accounts import get_dashboard, get_user
-from app.pages.analytics.figures import draw_chart, make_figures
+from app.pages.analytics.figures import OVERVIEW_FIGURES, draw_chart, make_figures
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.plans import Meter, read_meters
@@ -27,7 +27,7 @@ from app.web.responses import json_answer
 from app.wording import counted
 from schemas.analytics import PERIODS
 
-PICTURE_SIZE = (900, 490)
+PICTURE_SIZE = (900, 560)
 """Width and height of docs/images/search-box.png in pixels, so that nothing moves while it loads."""
 
 
@@ -56,8 +56,6 @@ def show_home() -> str | Response:
 
 
 SHOWN_SITES = 5
-DASHBOARD_FIGURES = 4
-"""Number of figures on the dashboard."""
 
 
 def show_dashboard() -> str:
@@ -97,7 +95,7 @@ def show_dashboard() -> str:
         ),
         analytics=analytics,
         chart=draw_chart(analytics.series, analytics.previous_series),
-        figures=make_figures(analytics)[:DASHBOARD_FIGURES],
+        figures=make_figures(analytics)[:OVERVIEW_FIGURES],
         sites=listed_sites,
         is_box_used=box_used,
         unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,

@@ -8,11 +8,13 @@ from flask import Response, request
 from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
+from app.clock import today
 from app.crawl.run.preview import CompletedUrl
 from app.crawl.sources.sources import count_sources, list_failed, list_open_runs
 from app.errors import ApiError
 from app.models import Site
 from app.operations import sites as site_operations
+from app.pages.analytics.figures import OVERVIEW_FIGURES, make_figures
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -21,9 +23,11 @@ from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_q
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
+from app.services.analytics.reports import get_analytics
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
+from schemas.analytics import PERIODS
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
 
@@ -121,6 +125,9 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
+        analytics = get_analytics(
+            session, account_id, PERIODS["30d"], site_id=site.id, today=today(), recent=runtime().recent_results
+        )
     deleted_limit = current_caller().account.limits.sites
     deletion = shown_fields(SiteDeleteSchema(), {}, error)
     return render(
@@ -129,6 +136,7 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         deletion=deletion,
         banner=banner_of(error, deletion),
         key_count=key_count,
+        figures=make_figures(analytics)[:OVERVIEW_FIGURES] if analytics.total_searches else (),
         most_deleted=None if deleted_limit is None else max(1, deleted_limit),
         source_count=source_count,
         box_key=box_key,

@@ -51,6 +51,10 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
     ]
 
 
+OVERVIEW_FIGURES = 4
+"""Number of figures on the dashboard, and on the overview of a site."""
+
+
 def make_figures(analytics: Analytics) -> list[Figure]:
     """Return the figures of a period."""
     now, before = analytics.totals, analytics.previous
