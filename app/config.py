@@ -44,11 +44,8 @@ class Settings:
     database_timeout_seconds: float = _setting(5.0, "Seconds a request waits for a locked or unreachable database.")
     search_url: str = _setting(
         "",
-        "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108, or "
-        "meilisearch://:key@host:7700. Empty: embedded, in DATA_DIR/indexes.",
-    )
-    search_next_url: str = _setting(
-        "", "Engine to which `search move` moves the sites; both are in use until the move is complete."
+        "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108, or meilisearch://:key@host:7700; "
+        "or several, separated by blanks. Empty: embedded, in DATA_DIR/indexes.",
     )
     search_public_url: str = _setting(
         "", "URL at which browsers reach the engine directly. Empty: they use the gateway."
@@ -275,8 +272,11 @@ def _problems(settings: Settings) -> Iterator[str]:
     yield from _mail_problems(settings)
     yield from _oidc_problems(settings)
     yield from _embedder_problems(settings)
-    if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
-        yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
+    if settings.search_public_url:
+        if not settings.search_url.startswith(("typesense", "meilisearch")):
+            yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
+        elif len(settings.search_url.split()) > 1:
+            yield "SEARCH_PUBLIC_URL requires a single search server: browsers reach one engine directly."
 
 
 def _mail_problems(settings: Settings) -> Iterator[str]:

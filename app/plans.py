@@ -58,7 +58,7 @@ class PlanTable(Mapping[str, PlanLimits]):
     """
 
     def __init__(self, path: str | Path = SHIPPED_PLANS):
-        self._plans = _read(Path(path))
+        self._plans, self._engines = _read(Path(path))
 
     def __getitem__(self, name: str) -> PlanLimits:
         return self._plans[name]
@@ -68,6 +68,10 @@ class PlanTable(Mapping[str, PlanLimits]):
 
     def __len__(self) -> int:
         return len(self._plans)
+
+    def engine_of(self, plan: str) -> str | None:
+        """Return the name of the engine for new sites of this plan; ``None`` for any engine."""
+        return self._engines.get(plan)
 
     def limits_of(self, plan: str, overrides: Mapping[str, Any]) -> PlanLimits:
         """Return the limits of an account on ``plan``.
@@ -80,19 +84,25 @@ class PlanTable(Mapping[str, PlanLimits]):
         return self._plans[plan].with_overrides(overrides)
 
 
-def _read(path: Path) -> dict[str, PlanLimits]:
+def _read(path: Path) -> tuple[dict[str, PlanLimits], dict[str, str]]:
+    """Return the limits of each plan, and the engine of each plan that names one."""
     try:
         tables = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"The plans file {path} cannot be read: {error}") from error
     plans: dict[str, PlanLimits] = {}
+    engines: dict[str, str] = {}
     for name, table in tables.items():
-        if not isinstance(table, dict) or set(table) != set(LIMIT_NAMES):
-            raise ConfigurationError(f"Plan {name!r} in {path} must define exactly: {', '.join(LIMIT_NAMES)}.")
+        if not isinstance(table, dict) or set(table) - {"engine"} != set(LIMIT_NAMES):
+            raise ConfigurationError(
+                f"Plan {name!r} in {path} must define exactly: {', '.join(LIMIT_NAMES)}; and may define engine."
+            )
+        if "engine" in table:
+            engines[name] = str(table.pop("engine"))
         plans[name] = PlanLimits(**{key: parse_limit(value, f"{name}.{key}") for key, value in table.items()})
     if not plans:
         raise ConfigurationError(f"The plans file {path} defines no plans.")
-    return plans
+    return plans, engines
 
 
 def parse_limit(value: object, name: str) -> int | None:

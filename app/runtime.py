@@ -121,15 +121,14 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     try:
         database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
         counters = create_counters(settings.limits_url, timeout_seconds=settings.limits_timeout_seconds)
-        current = create_backend(settings.search_url)
-        upcoming = create_backend(settings.search_next_url) if settings.search_next_url else None
-        engines = Engines(current, upcoming)
+        engines = Engines(*(create_backend(url) for url in settings.search_url.split()))
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
     counters.floors.read = CopiedUsage(database).read
     locks = create_locks(database, settings.data_path)
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
+    _check_plan_engines(plans, engines)
     if settings.crawl_browser:
         _require("CRAWL_BROWSER", "browser", BROWSER_PACKAGES)
     if settings.default_plan not in plans:
@@ -180,6 +179,16 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         cpu_limits=CpuLimits(counters),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
+
+
+def _check_plan_engines(plans: PlanTable, engines: Engines) -> None:
+    for plan in plans:
+        name = plans.engine_of(plan)
+        try:
+            if name is not None:
+                engines.get_named(name)
+        except KeyError:
+            raise ConfigurationError(f"Plan {plan!r} names the engine {name!r}, which SEARCH_URL does not.") from None
 
 
 def _create_mailer(settings: Settings, database: Database) -> Mailer:

@@ -342,6 +342,16 @@ class SearchBackend(ABC):
             BackendUnavailable: The engine does not respond.
         """
 
+    def free_share(self) -> float | None:
+        """Return the free share of the engine's disk or memory, whichever is scarcer, from 0 to 1.
+
+        ``None`` if the engine does not report it.
+
+        Raises:
+            BackendUnavailable: The engine does not respond.
+        """
+        return None
+
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
         """Create a key that can search only ``index``, until ``expires_at``.
 

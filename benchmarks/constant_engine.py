@@ -12,7 +12,7 @@ from backends.base import SearchResult, TakeHit, hand_over
 from backends.query import SearchQuery
 
 app = create_app()
-_engine = app.extensions["runtime"].engines.current
+_engine = app.extensions["runtime"].engines.default
 _search = _engine.search
 _known: dict[tuple[str, str, int], SearchResult] = {}
 

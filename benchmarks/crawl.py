@@ -220,7 +220,7 @@ def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation
             for site in found:
                 with credential_change(part.database, part.counters, account.id) as session:
                     record = sites.create_site(
-                        session, account.id, limits, part.engines.current.identity, name=site.host, url=site.url
+                        session, account.id, limits, part.engines.default.identity, name=site.host, url=site.url
                     )
                     fields = SourceCreateSchema().load({"kind": "website", "url": site.url, "schedule": "none"})
                     source, _ = create_source(session, account.id, record.id, fields, private_addresses=True)

@@ -127,7 +127,7 @@ class Tenant:
 
     def equals(self, field: str, value: str) -> str:
         """Return a filter in the syntax of the engine under test."""
-        engine = self.app.extensions["runtime"].engines.current
+        engine = self.app.extensions["runtime"].engines.default
         return f"{field}:={value}" if engine.name == "typesense" else f"{field} = {value}"
 
     def found_ids(self, q: str, **parameters: Any) -> list[str]:

@@ -115,7 +115,7 @@ def make_app(settings: Settings) -> Flask:
         _share_statements(database)
     if settings.search_url == shared_servers.search_url():
         if not _searching:  # An application that loses its index would rebuild it and revoke its engine keys.
-            engine = app.extensions["runtime"].engines.current
+            engine = app.extensions["runtime"].engines.default
             for index in engine.list_indexes():
                 engine.delete_index(index)
         _searching.add(settings.data_path)

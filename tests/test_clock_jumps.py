@@ -165,7 +165,7 @@ def test_webhook_event_is_claimed_at_once_after_the_clock_is_set_back(
 
 def test_due_engine_task_runs_after_the_clock_is_set_back(customer: Tenant, clock: time_machine.Traveller) -> None:
     runtime = customer.app.extensions["runtime"]
-    engine = runtime.engines.current.identity
+    engine = runtime.engines.default.identity
     clock.shift(HOUR)
     with runtime.database.write() as session:
         add_task(session, engine, DELETE_INDEX, "gone")

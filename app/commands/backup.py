@@ -78,7 +78,7 @@ def restore(file: Path, force: bool) -> None:
                 "The database has accounts. To replace them with the backup's, stop the service and use --force."
             )
         with restored_tables(current_runtime.database, file, manifest) as session:
-            renew_indexes(session, current_runtime.engines.current.identity)
+            renew_indexes(session, current_runtime.engines)
             discard_mails(session)
             discard_waiting(session)
             session.flush()

@@ -158,7 +158,9 @@ def _engine(runtime: Runtime) -> Iterator[Finding]:
     for engine in runtime.engines.all():
         try:
             engine.check()
-            yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.")
+            free = engine.free_share()
+            room = "" if free is None else f" At least {free:.0%} of its disk and memory is free."
+            yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.{room}")
         except BackendError as error:
             remedy = "Start it, or correct the address and key in SEARCH_URL."
             why = f" ({error.__cause__})" if error.__cause__ else ""

@@ -62,24 +62,23 @@ def reindex(site_id: int | None, as_json: bool) -> None:
 
 
 @search_group.command("move")
+@click.option("--to", "name", required=True, help="Engine, by the name in its URL or, without one, by its kind.")
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def move(site_id: int | None, as_json: bool) -> None:
-    """Move sites to the engine of SEARCH_NEXT_URL. Searches continue meanwhile; safe to interrupt and repeat."""
+def move(name: str, site_id: int | None, as_json: bool) -> None:
+    """Move sites to another engine of SEARCH_URL. Searches continue meanwhile; safe to interrupt and repeat."""
     current_runtime = runtime()
-    target = current_runtime.engines.upcoming
-    if target is None:
+    try:
+        target = current_runtime.engines.get_named(name)
+    except KeyError:
+        identities = ", ".join(engine.identity for engine in current_runtime.engines.all())
         raise click.ClickException(
-            "Set SEARCH_NEXT_URL both here and for the running service, restart the service, and run this command "
-            "again."
-        )
+            f"SEARCH_URL has no engine {name!r}; it has {identities}. Add the engine both here and for the running "
+            "service, restart the service, and run this command again."
+        ) from None
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     rebuilt = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
-    text = (
-        f"{counted(len(rebuilt), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
-        "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the "
-        "old engine."
-    )
+    text = f"{counted(len(rebuilt), 'site')} moved. Their old indexes are kept until you run `search drop-old`."
     click.echo(orjson.dumps({"moved": rebuilt}).decode() if as_json else text)
 
 

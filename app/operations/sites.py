@@ -21,9 +21,35 @@ from app.services.access.keys import KeyView
 from app.services.usage.quota import new_sites_window
 from app.services.webhook_delivery import secret_of
 from app.storage.database import ROW_LOCK
+from backends.base import SearchBackend
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
 """The key that is created with a site."""
+
+
+LEAST_FREE_SHARE = 0.1
+"""Minimum free share of an engine's disk and memory for new sites."""
+
+
+def choose_engine(runtime: Runtime, plan: str) -> SearchBackend:
+    """Return the engine for a new site: the one that the account's plan names, or the one with the fewest documents.
+
+    An engine that doesn't respond, or has little disk or memory left, is only chosen if all others are like that, too.
+    """
+    engines, health = runtime.engines, runtime.health
+    name = runtime.plans.engine_of(plan)
+    if name is not None:
+        return engines.get_named(name)
+    candidates = engines.all()
+    if len(candidates) == 1:
+        return candidates[0]
+    candidates = [engine for engine in candidates if not health.engine_failing_since(engine.identity)] or candidates
+    candidates = [
+        engine for engine in candidates if health.free_share(engine.identity) >= LEAST_FREE_SHARE
+    ] or candidates
+    with runtime.database.read() as session:
+        loads = sites.count_by_engine(session)
+    return min(candidates, key=lambda engine: loads.get(engine.identity, (0, 0)))
 
 
 def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, with_box_key: bool = False) -> Site:
@@ -36,11 +62,12 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
         ApiError: 403 at the plan's limit; 429 after too many sites in a day.
     """
     account = caller.account
+    engine = choose_engine(runtime, account.plan)
     with (
         counting(runtime, [new_sites_window(account.id, account.limits)], "new sites"),
         changing(runtime, caller) as session,
     ):
-        site = sites.create_site(session, account.id, account.limits, runtime.engines.current.identity, **fields)
+        site = sites.create_site(session, account.id, account.limits, engine.identity, **fields)
         if with_box_key and (
             account.limits.keys is None or sites.count_keys(session, account.id) < account.limits.keys
         ):

@@ -269,7 +269,7 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         matches=_MATCHES,
         rank_options=_RANKS,
         has_embedder=runtime().embedder is not None,
-        rank_limits=runtime().engines.current.rank_limits,
+        rank_limits=runtime().engines.get_engine(site.engine).rank_limits,
         weighted=WEIGHTED_FIELDS,
         frequent=frequent,
         **values,

@@ -1,4 +1,4 @@
-"""The search engines in use, SEARCH_URL and, while sites move, SEARCH_NEXT_URL, and the outbox of tasks for them.
+"""The search engines of SEARCH_URL, the choice of an engine for a new site, and the outbox of tasks for the engines.
 
 A task is written in the transaction that makes it necessary, and executed afterwards, however long an engine is away.
 """
@@ -43,22 +43,19 @@ class Engines:
     """The configured search engines, by identity.
 
     Args:
-        current: Engine for new sites.
-        upcoming: Engine that sites are being moved to, if any.
+        engines: At least one. The first one is used where nothing else decides.
 
     Raises:
-        ValueError: Both have the same identity.
+        ValueError: Two have the same identity.
     """
 
-    def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
-        if upcoming is not None and upcoming.identity == current.identity:
+    def __init__(self, *engines: SearchBackend):
+        self.default = engines[0]
+        self._by_identity = {engine.identity: engine for engine in engines}
+        if len(self._by_identity) < len(engines):
             raise ValueError(
-                "SEARCH_URL and SEARCH_NEXT_URL are engines of the same kind; name the next one, "
-                "for example with ?name=second."
+                "SEARCH_URL has two engines of the same kind and name; name them, for example with ?name=second."
             )
-        self.current = current
-        self.upcoming = upcoming
-        self._by_identity = {engine.identity: engine for engine in (current, upcoming) if engine is not None}
         for engine in self.all():
             observe_calls(
                 engine,
@@ -78,6 +75,15 @@ class Engines:
         if engine is None:
             raise BackendMisconfigured("The site's index is on an engine that is not configured in SEARCH_URL.")
         return engine
+
+    def get_named(self, name: str) -> SearchBackend:
+        """Return the engine with this name in its URL, or with this identity.
+
+        Raises:
+            KeyError: There is none.
+        """
+        names = {identity.partition(":")[2] or identity: engine for identity, engine in self._by_identity.items()}
+        return names[name] if name in names else self._by_identity[name]
 
     def knows(self, identity: str) -> bool:
         """Whether an engine with this identity is configured."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import case, func, or_, select, text
@@ -23,9 +24,10 @@ from app.services.indexing.site_indexes import lagging_since, missing_indexes
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state
+from backends.base import SearchBackend
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 
-DATABASE, DISK, COUNTERS, ENGINE, NEXT_ENGINE = "database", "disk", "counters", "engine", "next_engine"
+DATABASE, DISK, COUNTERS, ENGINE = "database", "disk", "counters", "engine"
 
 INDEXES_SECONDS = 60.0
 """Seconds between two checks for missing indexes while no index is missing."""
@@ -45,10 +47,25 @@ class Finding:
     Attributes:
         failing_since: Timezone-aware time of the first failed check; ``None`` if the dependency works.
         seconds: Duration of the check.
+        free_share: Free share of an engine's disk or memory; ``None`` if it is unknown.
     """
 
     failing_since: datetime | None
     seconds: float
+    free_share: float | None = None
+
+
+def engine_labels(engines: Engines) -> dict[str, str]:
+    """Map the identity of each engine to its name as a dependency: ``engine``, or ``engine:typesense:second``."""
+    identities = [engine.identity for engine in engines.all()]
+    return {identity: ENGINE if len(identities) == 1 else f"{ENGINE}:{identity}" for identity in identities}
+
+
+def _check_engine(engines: Engines, identity: str) -> float | None:
+    """Check an engine, and return its free share of disk or memory."""
+    engine = engines.get_engine(identity)
+    engine.check()
+    return engine.free_share() if len(engines.all()) > 1 else None
 
 
 class HealthMonitor:
@@ -61,17 +78,13 @@ class HealthMonitor:
     def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines):
         self._database = database
         self._folder = folder
-        self._probes: dict[str, Callable[[], None]] = {
+        self._engines = engine_labels(engines)
+        self._probes: dict[str, Callable[[], float | None]] = {
             DATABASE: self._change_database,
             DISK: self._write_to_disk,
             COUNTERS: lambda: counters.check(),
-            ENGINE: lambda: engines.current.check(),
+            **{label: partial(_check_engine, engines, identity) for identity, label in self._engines.items()},
         }
-        self._engines = {engines.current.identity: ENGINE}
-        upcoming = engines.upcoming
-        if upcoming is not None:
-            self._probes[NEXT_ENGINE] = lambda: upcoming.check()
-            self._engines[upcoming.identity] = NEXT_ENGINE
         self._findings: dict[str, Finding] = {}
         self._list_missing: Callable[[], list[int]] = lambda: missing_indexes(database, engines)
         self._missing: dict[int, datetime] = {}
@@ -96,19 +109,24 @@ class HealthMonitor:
         """Return the time of an engine's first failed check; ``None`` if it works or has not been checked yet."""
         return self.failing_since(self._engines.get(identity, ""))
 
+    def free_share(self, identity: str) -> float:
+        """Return the free share of an engine's disk or memory at the last check; 1 if it is unknown."""
+        finding = self._findings.get(self._engines[identity])
+        return 1.0 if finding is None or finding.free_share is None else finding.free_share
+
     def check(self) -> None:
         """Check all dependencies once. Logs the beginning and end of each failure."""
         self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
-        engines_work = not any(self.failing_since(name) for name in self._engines.values())
+        engines_work = not all(self.failing_since(label) for label in self._engines.values())
         due = self._missing or time.monotonic() >= self._indexes_due
         if due and engines_work and self.failing_since(DATABASE) is None:
             self._look_for_indexes()
 
-    def _look(self, name: str, probe: Callable[[], None]) -> Finding:
+    def _look(self, name: str, probe: Callable[[], float | None]) -> Finding:
         since = self.failing_since(name)
         began = time.perf_counter()
         try:
-            probe()
+            free_share = probe()
         except (BackendError, CountersUnavailable, OSError, ReadOnly) as error:
             return self._failed(name, since, began, error)
         except Exception as error:
@@ -117,7 +135,7 @@ class HealthMonitor:
             return self._failed(name, since, began, error)
         if since is not None:
             log.warning("the %s works again", name)
-        return Finding(None, time.perf_counter() - began)
+        return Finding(None, time.perf_counter() - began, free_share)
 
     @staticmethod
     def _failed(name: str, since: datetime | None, began: float, error: Exception) -> Finding:
@@ -157,11 +175,13 @@ SAMPLE = 3
 def check_readiness(database: Database, counters: CounterStore, engines: Engines) -> None:
     """Check that the database, the counters, and the search engine are ready.
 
+    Of several engines, one must be ready: while another one is away, only its own sites are.
+
     Raises:
         ApiError: 503 if the database's tables belong to an older version.
         SQLAlchemyError: The database is not ready.
         CountersUnavailable: The counter store is not ready.
-        BackendUnavailable: The engine is not ready, or still loading its documents.
+        BackendUnavailable: No engine is ready, or one is still loading its documents.
     """
     if tables_state(database) is TablesState.OLDER:
         log.error("the database's tables are missing or outdated: run `database upgrade`")
@@ -178,12 +198,10 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             .limit(SAMPLE)
         ).all()
     counters.check()
-    # While sites move, both engines must work.
-    for engine in engines.all():
-        engine.check()
+    ready = _ready_engines(engines)
     for site in largest:
         holder = engines.get_engine(site.engine)
-        if not holder.persistent:
+        if not holder.persistent or holder not in ready:
             continue
         try:
             count = holder.count(site.engine_index)
@@ -191,6 +209,24 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             continue  # The next search rebuilds it from SQL.
         if count < site.document_count:
             raise BackendUnavailable("The search engine is still loading its documents.", retry_after=5)
+
+
+def _ready_engines(engines: Engines) -> list[SearchBackend]:
+    """Return the engines that respond.
+
+    Raises:
+        BackendUnavailable: None does.
+    """
+    ready: list[SearchBackend] = []
+    for place, engine in enumerate(engines.all(), 1):
+        try:
+            engine.check()
+        except BackendUnavailable:
+            if place == len(engines.all()) and not ready:
+                raise
+        else:
+            ready.append(engine)
+    return ready
 
 
 LATE = timedelta(minutes=2)

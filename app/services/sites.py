@@ -130,6 +130,16 @@ def count_keys(session: Session, account_id: int) -> int:
     return session.scalar(select(func.count()).select_from(Key).join(Site).where(listed(account_id))) or 0
 
 
+def count_by_engine(session: Session) -> dict[str, tuple[int, int]]:
+    """Map the identity of each engine with sites to the number of their documents, and of the sites themselves."""
+    rows = session.execute(
+        select(Site.engine, func.sum(Site.document_count).label("documents"), func.count().label("sites")).group_by(
+            Site.engine
+        )
+    )
+    return {row.engine: (int(row.documents), row.sites) for row in rows}
+
+
 def create_site(
     session: Session,
     account_id: int,

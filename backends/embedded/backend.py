@@ -157,6 +157,10 @@ class TantivyBackend(SearchBackend):
         with engine_errors("measuring the indexes"):
             return self.store.index_bytes()
 
+    def free_share(self) -> float | None:
+        with engine_errors("measuring the disk"):
+            return self.store.free_share()
+
     def version(self) -> str:
         return package_version("tantivy")
 

@@ -193,8 +193,6 @@ class TypesenseBackend(ServerBackend):
                 return ()
             return self._with_types(name, query, lambda types: self._searches.find_titles(name, query, types))
 
-    # --- readiness
-
     def check(self) -> None:
         budget = Budget(min(self._transport.url.timeout_seconds, _READY_SECONDS))
         target: dict[str, int] = {}
@@ -219,11 +217,13 @@ class TypesenseBackend(ServerBackend):
         with translated(), readable():
             return count_in(self._transport.get("/metrics.json", dict)["typesense_memory_active_bytes"])
 
+    def free_share(self) -> float | None:
+        with translated(), readable():
+            return _free_share(self._transport.get("/metrics.json", dict))
+
     def version(self) -> str:
         with translated(), readable():
             return text_in(self._transport.get("/debug", dict)["version"])
-
-    # --- parts
 
     def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
         put_synonyms(self._transport, name, synonyms, seconds)
@@ -244,6 +244,14 @@ class TypesenseBackend(ServerBackend):
             if schema_changes(types, kinds, documents):
                 raise BackendUnavailable("The search engine did not accept the documents' new fields.")
         return types
+
+
+def _free_share(metrics: Mapping[str, str]) -> float:
+    def used(part: str) -> float:
+        bytes_used, bytes_total = (count_in(metrics[f"system_{part}_{name}_bytes"]) for name in ("used", "total"))
+        return bytes_used / max(1, bytes_total)
+
+    return 1 - max(used("memory"), used("disk"))
 
 
 def _import(transport: TypesenseTransport, name: str, documents: Sequence[bytes]) -> None:

@@ -115,7 +115,7 @@ class TestDirectEngine:
         """Set up a direct engine and return the list of credentials revoked on it."""
         part = tenant.app.extensions["runtime"]
         monkeypatch.setattr(part, "settings", replace(part.settings, search_public_url="https://engine.example"))
-        engine = part.engines.current
+        engine = part.engines.default
         ended: list[str] = []
 
         def issue(index: str, holder: str, expires_at: datetime) -> Credential:

@@ -126,7 +126,7 @@ def test_invalid_filter_error_contains_its_position(tenant: Tenant) -> None:
     response = tenant.search.get("/v1/search", query_string={"q": "page", "filters": "author = Ann AND AND"})
 
     (detail,) = response.get_json()["details"]
-    tells_where = tenant.app.extensions["runtime"].engines.current.name != "typesense"
+    tells_where = tenant.app.extensions["runtime"].engines.default.name != "typesense"
     assert detail.get("position") == (17 if tells_where else None)
 
 

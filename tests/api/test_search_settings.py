@@ -109,7 +109,7 @@ def test_weights_change_which_field_ranks_higher(tenant: Tenant) -> None:
 
     put(tenant, weights={"title": 0.01, "content": 10})
 
-    has_weights = tenant.app.extensions["runtime"].engines.current.name != "meilisearch"
+    has_weights = tenant.app.extensions["runtime"].engines.default.name != "meilisearch"
     assert tenant.found_ids("harbour")[0] == ("page-content" if has_weights else "page-title")
 
 
@@ -250,7 +250,7 @@ def test_preview_fails_for_paused_or_foreign_sites_and_during_engine_outages(
     path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
     assert_error(stranger.private.post(path, json=body), 404, "site_not_found")
     with monkeypatch.context() as patch:
-        engine = tenant.app.extensions["runtime"].engines.current
+        engine = tenant.app.extensions["runtime"].engines.default
         patch.setattr(engine, "search", _away)
         assert_error(tenant.private.post(path, json=body), 503, "search_engine_unavailable")
     tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})

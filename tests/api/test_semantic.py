@@ -142,7 +142,7 @@ def test_preview_page_explains_semantic_ranking_in_words(shop: Tenant) -> None:
     assert both[0] is not None
     assert both[1] is not None
     assert float(both[0][1]) >= float(both[1][1])
-    has_scores = not has_native_filters(shop.app.extensions["runtime"].engines.current)
+    has_scores = not has_native_filters(shop.app.extensions["runtime"].engines.default)
     assert ("Its word score, " in first) == has_scores
 
 

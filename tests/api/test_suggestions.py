@@ -187,7 +187,7 @@ def test_one_request_verifies_a_limited_number_of_logged_queries(
             day = to_microseconds(now()) // DAY_MICROSECONDS
             counts = {"searches": 3, "zero_results": 3, "visitors": 99 - number}
             session.add(QueryDay(site_id=tenant.site_id, day=day, query=query, **counts))
-    engine = tenant.app.extensions["runtime"].engines.current
+    engine = tenant.app.extensions["runtime"].engines.default
     asked = []
     search = engine.search
     monkeypatch.setattr(engine, "search", lambda *args: asked.append(args) or search(*args))
@@ -389,7 +389,7 @@ def test_suggestions_return_503_without_the_engine_or_database(tenant: Tenant, m
         raise BackendUnavailable("The search engine does not answer.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(part.engines.current, "find_titles", be_away)
+        patch.setattr(part.engines.default, "find_titles", be_away)
         response = tenant.search.get("/v1/suggest?q=page")
         assert (response.status_code, response.get_json()["error"]) == (503, "search_engine_unavailable")
         assert tenant.search.get("/v1/suggest").status_code == 200  # Without a query, no titles are searched.
@@ -408,7 +408,7 @@ def test_suggestions_continue_without_counters(tenant: Tenant) -> None:
 
 def test_lost_index_is_rebuilt_for_suggestions(tenant: Tenant) -> None:
     tenant.index(page(1))
-    engine = tenant.app.extensions["runtime"].engines.current
+    engine = tenant.app.extensions["runtime"].engines.default
     for index in engine.list_indexes():
         engine.delete_index(index)
 
@@ -419,7 +419,7 @@ def test_oversized_engine_response_returns_answer_too_large(tenant: Tenant, monk
     def answer_too_much(*args: object, **wishes: object) -> None:
         raise ReplyTooLarge
 
-    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "find_titles", answer_too_much)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.default, "find_titles", answer_too_much)
 
     response = tenant.search.get("/v1/suggest?q=page")
 

@@ -67,6 +67,7 @@ def calls(case: Case) -> dict[str, Call]:
         "check": lambda b: b.check(),
         "version": lambda b: b.version(),
         "index_bytes": lambda b: b.index_bytes(),
+        "free_share": lambda b: b.free_share(),
         "issue_credential": lambda b: b.issue_credential(case.index, "holder", SOON),
         "revoke_credential": lambda b: b.revoke_credential("6f4b2a8c"),
         "send_synonyms": lambda b: b.send_synonyms(case.index, (("x", "y"),)),
@@ -86,6 +87,8 @@ def check_answer(answer: object) -> None:
             check_answer(each)
     elif type(answer) is int:
         assert answer >= 0
+    elif type(answer) is float:
+        assert answer <= 1
     elif not isinstance(answer, str):
         check_answer([getattr(answer, name) for name in getattr(answer, "__slots__", ())])
         assert answer is None or hasattr(answer, "__slots__"), answer

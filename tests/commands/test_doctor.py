@@ -53,7 +53,7 @@ def installation(tmp_path: Path) -> Iterator[Tenant]:
     application = make_app(settings)
     tenant = register_tenant(application, "ann@example.com")
     tenant.index(page(1), page(2))
-    part_of(tenant).engines.current.close()
+    part_of(tenant).engines.default.close()
     folder.chmod(0o700)
     for file in folder.iterdir():
         file.chmod(0o700 if file.is_dir() else 0o600)
@@ -251,7 +251,7 @@ def test_stale_index_is_reported_with_reason_and_time(installation: Tenant, monk
     def refuse(*_: Any) -> None:
         raise BackendUnavailable("The search engine has not finished in time.")
 
-    monkeypatch.setattr(part_of(installation).engines.current, "upsert", refuse)
+    monkeypatch.setattr(part_of(installation).engines.default, "upsert", refuse)
     then = now().replace(second=0) - timedelta(minutes=30)
     with time_machine.travel(then):
         assert installation.private.post("/api/v1/index/bulk", json={"documents": [page(3)]}).status_code == 503

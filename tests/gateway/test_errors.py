@@ -234,7 +234,7 @@ def test_unavailable_engine_returns_503_in_meilisearchs_format_without_charge(
     def be_away(*args: Any, **kwargs: Any) -> None:
         raise BackendUnavailable("engine secret words", retry_after=7)
 
-    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "search", be_away)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.default, "search", be_away)
 
     for response in (gateway.send({"q": "x"}), gateway.multi({"q": "x"}), gateway.facet(facetName="author", q="x")):
         body = assert_engine_error(response, 503, "search_engine_unavailable")

@@ -89,7 +89,7 @@ def test_failing_indexing_is_reported_with_its_duration(installed: Tenant, monke
     def refuse(*_: object) -> None:
         raise BackendUnavailable("too slow")
 
-    monkeypatch.setattr(part_of(installed).engines.current, "upsert", refuse)
+    monkeypatch.setattr(part_of(installed).engines.default, "upsert", refuse)
     assert installed.private.post("/api/v1/index/bulk", json={"documents": [page(9)]}).status_code == 503
 
     with time_machine.travel(now() + timedelta(hours=1)):
@@ -130,7 +130,7 @@ def test_other_metrics_are_reported_while_the_engine_is_unavailable(
     def refuse() -> int:
         raise BackendUnavailable
 
-    monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", refuse)
+    monkeypatch.setattr(part_of(installed).engines.default, "index_bytes", refuse)
 
     samples = scrape(installed.app)
 
@@ -149,7 +149,7 @@ def test_hanging_engine_is_omitted_and_not_queried_again(installed: Tenant, monk
         assert goes_on.wait(PATIENCE_SECONDS)
         return 12
 
-    monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", hang)
+    monkeypatch.setattr(part_of(installed).engines.default, "index_bytes", hang)
 
     for _ in range(2):
         # The time runs out when the engine's turn comes, after tables and events.
@@ -168,7 +168,7 @@ def test_result_of_the_last_health_check_is_reported(installed: Tenant, monkeypa
         raise BackendUnavailable
 
     assert not has(scrape(installed.app), "search_dependency_up"), "nobody has looked yet"
-    monkeypatch.setattr(part_of(installed).engines.current, "check", refuse)
+    monkeypatch.setattr(part_of(installed).engines.default, "check", refuse)
     part_of(installed).health.check()
 
     samples = scrape(installed.app)

@@ -107,7 +107,7 @@ def test_lookup_by_id_works_without_the_engine(
     def away(*args: object, **kwargs: object) -> None:
         raise BackendUnavailable("away")
 
-    monkeypatch.setattr(part.engines.current, "search", away)
+    monkeypatch.setattr(part.engines.default, "search", away)
     person.go(f"{pages_of(tenant)}?q=page-1")
 
     assert titles(person) == ["Page 1"]

@@ -86,7 +86,7 @@ def run_id(part: Runtime, website: Website) -> str:
         account = accounts.create_account(session, name="A", email="a@example.com", password_hash="x", plan="pro")
     with credential_change(part.database, part.counters, account.id) as session:
         site = sites.create_site(
-            session, account.id, part.plans["pro"], part.engines.current.identity, name="S", url=website.url
+            session, account.id, part.plans["pro"], part.engines.default.identity, name="S", url=website.url
         )
         fields = SourceCreateSchema().load({"kind": "website", "url": website.address("/"), "schedule": "none"})
         _, run = create_source(session, account.id, site.id, fields, private_addresses=True)

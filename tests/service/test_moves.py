@@ -28,10 +28,7 @@ INTERRUPTIONS = 3
 @pytest.fixture(params=BACKINGS)
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
     """New machines with two workers and two configured engines."""
-    engines = {
-        "search_url": f"tantivy://{tmp_path / 'first'}",
-        "search_next_url": f"tantivy://{tmp_path / 'second'}?name=second",
-    }
+    engines = {"search_url": f"tantivy://{tmp_path / 'first'} tantivy://{tmp_path / 'second'}?name=second"}
     if request.param == "one machine":
         with one_machine(tmp_path, workers=2, **engines) as made:
             yield made
@@ -98,16 +95,14 @@ def test_move_and_reindex_under_load_fail_no_search_and_lose_no_document(
         searches.wait_for(20)
         servers[0].flask("search", "reindex", "--json")
         searches.wait_for(20)
-        servers[0].flask("search", "move", "--json")
+        servers[0].flask("search", "move", "--to", "second", "--json")
         searches.wait_for(20)
         writes.wait_for(5)
     check_index(servers, customer, ":second")
 
-    engine = servers[0].environment["SEARCH_NEXT_URL"]
     for server in servers:
         server.stop()
-        server.environment["SEARCH_URL"] = engine
-        del server.environment["SEARCH_NEXT_URL"]
+        server.environment["SEARCH_URL"] = server.environment["SEARCH_URL"].split()[1]
         server.start()
     check_index(servers, customer, ":second")
     assert customer.private.index(page("last")).status == 200
@@ -120,7 +115,7 @@ def test_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Server]
     with load(customer) as (searches, writes):
         for _ in range(INTERRUPTIONS):
             command = subprocess.Popen(
-                [sys.executable, "-m", "flask", "--app", "wsgi", "search", "move", "--json"],
+                [sys.executable, "-m", "flask", "--app", "wsgi", "search", "move", "--to", "second", "--json"],
                 cwd=PROJECT, env=servers[0].environment, stdout=subprocess.DEVNULL,
             )  # fmt: skip
 
@@ -135,7 +130,7 @@ def test_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Server]
                 command.kill()
                 command.wait()
             searches.wait_for(10)
-        servers[0].flask("search", "move", "--json")
+        servers[0].flask("search", "move", "--to", "second", "--json")
         writes.wait_for(5)
 
     check_index(servers, customer, ":second")

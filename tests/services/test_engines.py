@@ -94,7 +94,7 @@ def test_missing_indexes_are_detected_and_restored_without_a_search(original: Te
     runtime.indexer.restore(original.site_id)
 
     assert missing_indexes(runtime.database, runtime.engines) == []
-    assert len(moved.extensions["runtime"].engines.current.list_indexes()) == 1
+    assert len(moved.extensions["runtime"].engines.default.list_indexes()) == 1
     close_app(moved)
 
 
@@ -105,7 +105,7 @@ def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
     for module in (disk, store):
         monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     part = original.app.extensions["runtime"]
-    part.engines.current.close()
+    part.engines.default.close()
     seen: list[list[str]] = []
 
     def begin(*arguments: Any) -> str:
@@ -131,7 +131,7 @@ def test_interrupted_rebuild_is_not_searched_and_is_restarted_later(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = original.app.extensions["runtime"]
-    engine = part.engines.current
+    engine = part.engines.default
     engine.delete_index(engine.list_indexes()[0])
     upsert = engine.upsert
     monkeypatch.setattr(indexer, "STEP", 1)
@@ -159,7 +159,7 @@ def test_search_returns_503_with_retry_after_while_its_index_is_being_built(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = original.app.extensions["runtime"]
-    part.engines.current.delete_index(part.engines.current.list_indexes()[0])
+    part.engines.default.delete_index(part.engines.default.list_indexes()[0])
     monkeypatch.setattr(indexer, "RESTORE_WAIT_SECONDS", 0.0)
 
     with part.indexer.site_lock(original.site_id):
@@ -199,8 +199,8 @@ def test_two_engines_of_one_kind_require_different_names(tmp_path: Path) -> None
     first, second = (f"tantivy://{tmp_path / name}" for name in ("first", "second"))
 
     with pytest.raises(ConfigurationError, match="name=second"):
-        make_app(make_settings(tmp_path, search_url=first, search_next_url=second))
-    close_app(make_app(make_settings(tmp_path, search_url=first, search_next_url=f"{second}?name=second")))
+        make_app(make_settings(tmp_path, search_url=f"{first} {second}"))
+    close_app(make_app(make_settings(tmp_path, search_url=f"{first} {second}?name=second")))
 
 
 def test_files_in_the_data_folder_are_accessible_only_to_the_owner(original: Tenant) -> None:

@@ -27,6 +27,7 @@ from app.services.site_fields import SeenKinds
 from app.storage.database import Database
 from app.storage.machine_process import Locks
 from backends.base import SearchBackend
+from backends.errors import BackendUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def missing_indexes(database: Database, engines: Engines) -> list[int]:
     """Return the IDs of sites that have documents but no index, smallest site first.
 
     Raises:
-        BackendUnavailable: An engine is unavailable.
+        BackendUnavailable: No engine is available. The sites of one that is not are left out.
     """
     return _choose_sites(database, engines, lambda engine, indexes: indexes - set(engine.list_indexes()))
 
@@ -60,7 +61,7 @@ def outdated_indexes(database: Database, engines: Engines) -> list[int]:
     See :meth:`SearchBackend.outdated_indexes`.
 
     Raises:
-        BackendUnavailable: An engine is unavailable.
+        BackendUnavailable: No engine is available. The sites of one that is not are left out.
     """
     return _choose_sites(database, engines, lambda engine, indexes: indexes & set(engine.outdated_indexes()))
 
@@ -70,16 +71,23 @@ def _choose_sites(
 ) -> list[int]:
     """Return the IDs of sites that have documents and whose index ``choose`` selects, smallest site first."""
     selected: list[tuple[int, int]] = []
-    for engine in engines.all():
-        if engine.persistent:
-            with database.read() as session:
-                sites = session.execute(
-                    select(Site.document_count, Site.id, Site.engine_index).where(
-                        Site.engine == engine.identity, Site.document_count > 0
-                    )
-                ).all()
+    failures: list[BackendUnavailable] = []
+    persistent = [engine for engine in engines.all() if engine.persistent]
+    for engine in persistent:
+        with database.read() as session:
+            sites = session.execute(
+                select(Site.document_count, Site.id, Site.engine_index).where(
+                    Site.engine == engine.identity, Site.document_count > 0
+                )
+            ).all()
+        try:
             chosen = choose(engine, {site.engine_index for site in sites})
+        except BackendUnavailable as error:
+            failures.append(error)
+        else:
             selected.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
+    if failures and len(failures) == len(persistent):
+        raise failures[0]
     return [site_id for _, site_id in sorted(selected)]
 
 
@@ -155,7 +163,7 @@ class Rebuilder:
         """Rebuild a site's index, and switch to it.
 
         Args:
-            target: The engine of the new index; by default the site's engine, or the current engine if this process has
+            target: The engine of the new index; by default the site's engine, or the first engine if this process has
                 no settings for the site's engine.
             keep_old: Whether to keep the old index until :func:`drop_kept_indexes`.
             progress: Called with the number of documents since the last call.
@@ -191,7 +199,7 @@ class Rebuilder:
                 self._end(site_id)
 
     def _engine_of(self, site: Site) -> SearchBackend:
-        return self._engines.get_engine(site.engine) if self._engines.knows(site.engine) else self._engines.current
+        return self._engines.get_engine(site.engine) if self._engines.knows(site.engine) else self._engines.default
 
     def _begin(self, site_id: int) -> Site | None:
         """Mark the site, so that rows of deleted documents are kept until the new index has received them."""
@@ -247,15 +255,14 @@ def drop_kept_indexes(session: Session) -> int:
     return count
 
 
-def renew_indexes(session: Session, engine: str) -> int:
+def renew_indexes(session: Session, engines: Engines) -> int:
     """Assign a new index to every site, so that the next start builds the indexes from the documents.
 
     Used after a database is restored: the engine's indexes under the old names contain other documents, or belong to
     another installation. Engine keys are deleted, so clients request new keys. Pending engine tasks are deleted,
     because the original installation runs them; here, they would damage its indexes.
 
-    Args:
-        engine: Identity of the engine for the indexes.
+    Sites whose engine is not configured here get the first engine.
 
     Returns:
         The number of sites.
@@ -264,7 +271,9 @@ def renew_indexes(session: Session, engine: str) -> int:
     session.execute(delete(EngineTask).where(EngineTask.action.in_(AT_ENGINES)))
     sites = session.scalars(select(Site)).all()
     for site in sites:
-        site.engine, site.index_tag, site.rebuilding = engine, secrets.token_hex(5), False
+        if not engines.knows(site.engine):
+            site.engine = engines.default.identity
+        site.index_tag, site.rebuilding = secrets.token_hex(5), False
         site.indexing_failed_at = site.indexing_error = None
         site.index_generation += 1
         site.engine_index = site.index_name(site.index_generation)

@@ -198,6 +198,10 @@ class DiskStore(Store):
         }
         return sum(measured.size for measured in self._measured.values())
 
+    def free_share(self) -> float | None:
+        disk = shutil.disk_usage(self.root)
+        return disk.free / disk.total
+
     def check(self) -> None:
         self._prepare_root()
         if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):

@@ -182,6 +182,10 @@ class Store(ABC):
     def index_bytes(self) -> int | None:
         """Total size of all indexes in bytes; ``None`` if it is unknown."""
 
+    def free_share(self) -> float | None:
+        """Free share of the disk with the indexes, from 0 to 1; ``None`` for indexes in memory."""
+        return None
+
     @abstractmethod
     def check(self) -> None:
         """Raise ``OSError`` if nothing can be stored."""

@@ -81,6 +81,10 @@ class IndexContract:
     def test_backend_reports_its_version(self, backend: SearchBackend) -> None:
         assert re.fullmatch(r"v?\d+\.\d+.*", backend.version())
 
+    def test_free_share_of_disk_and_memory_is_a_share_if_it_is_known(self, backend: SearchBackend) -> None:
+        share = backend.free_share()
+        assert share is None or 0 < share < 1
+
     def test_backend_reports_the_size_of_its_indexes_if_available(self, case: Case) -> None:
         case.add(page("a", "word"))
         size = case.backend.index_bytes()

@@ -172,7 +172,9 @@ class FakeTypesense:
         if path == "/debug":
             return _json(200, {"state": 1, "version": "0.24.1"})
         if path == "/metrics.json":
-            return _json(200, {"typesense_memory_active_bytes": "29630464"})
+            system = {"memory_used": "4", "memory_total": "10", "disk_used": "7", "disk_total": "10"}
+            shares = {f"system_{name}_bytes": value for name, value in system.items()}
+            return _json(200, {"typesense_memory_active_bytes": "29630464", **shares})
         if names[0] == "keys":
             return self.keys_route(method, names[1:], body)
         if names[0] == "collections":

@@ -71,13 +71,13 @@ def test_failure_keeps_its_start_time_until_it_ends_and_is_logged_once(
         raise BackendUnavailable("It is away.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(part.engines.current, "check", refuse)
+        patch.setattr(part.engines.default, "check", refuse)
         with time_machine.travel(BEGAN, tick=False):
             health.check()
         with time_machine.travel(LATER, tick=False):
             health.check()
         assert failing(health) == {ENGINE: BEGAN}
-        assert health.engine_failing_since(part.engines.current.identity) == BEGAN
+        assert health.engine_failing_since(part.engines.default.identity) == BEGAN
         assert health.engine_failing_since("another") is None
     health.check()
 
@@ -129,8 +129,8 @@ class TestMissingIndexes:
     def test_missing_index_is_reported_with_its_start_until_it_is_restored(
         self, health: HealthMonitor, part: Runtime, installed: Tenant
     ) -> None:
-        (index,) = part.engines.current.list_indexes()
-        part.engines.current.delete_index(index)
+        (index,) = part.engines.default.list_indexes()
+        part.engines.default.delete_index(index)
         with time_machine.travel(BEGAN, tick=False):
             health.check()
         assert health.missing_indexes == {installed.site_id: BEGAN}

@@ -49,7 +49,7 @@ def test_indexed_documents_equal_those_after_a_rebuild_from_sql(app: Flask, tena
     }
     tenant.index(page(2))
     tenant.index(odd)
-    engine, index = part.engines.current, part.engines.current.list_indexes()[0]
+    engine, index = part.engines.default, part.engines.default.list_indexes()[0]
     alone = hits(tenant)
 
     part.rebuilder.rebuild(tenant.site_id)
@@ -73,7 +73,7 @@ def test_changes_left_by_failed_writes_are_applied_in_order_with_the_next_write(
         raise BackendUnavailable("away", retry_after=1)
 
     with monkeypatch.context() as away:
-        away.setattr(part.engines.current, "upsert", unavailable)
+        away.setattr(part.engines.default, "upsert", unavailable)
         left = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(3), {**page(1), "title": "Older"}]})
         assert left.status_code == 503
     monkeypatch.setattr(failures, "FAILURE_PAUSE_SECONDS", 0.0)
@@ -87,7 +87,7 @@ def test_changes_left_by_failed_writes_are_applied_in_order_with_the_next_write(
 
 
 def test_lost_index_is_fully_rebuilt_by_the_next_write(app: Flask, tenant: Tenant) -> None:
-    engine = app.extensions["runtime"].engines.current
+    engine = app.extensions["runtime"].engines.default
     tenant.index(page(1), page(2))
     engine.delete_index(engine.list_indexes()[0])
 
@@ -130,7 +130,7 @@ def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, secon
         sent.append(round(clock.now - 1000))
         refuse()
 
-    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "upsert", note)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.default, "upsert", note)
     for second in range(seconds):
         clock.now = 1000.0 + second
         answer = bulk(tenant, second)
@@ -153,7 +153,7 @@ def test_unavailable_engine_is_retried_every_two_seconds(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     tenant.index(page("first"))
-    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "check", refuse)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.default, "check", refuse)
 
     assert sent_at(tenant, monkeypatch, clock, 10) == [0, 2, 4, 6, 8]
 
@@ -164,7 +164,7 @@ def test_indexing_error_is_stored_until_the_index_is_complete(
     part = tenant.app.extensions["runtime"]
     tenant.index(page(1))
     with monkeypatch.context() as slow:
-        slow.setattr(part.engines.current, "upsert", refuse)
+        slow.setattr(part.engines.default, "upsert", refuse)
         assert bulk(tenant, 2).status_code == 503
     with part.database.read() as session:
         (lagging,) = find_lagging(session)
@@ -195,13 +195,13 @@ def test_large_documents_are_indexed_in_batches_limited_by_bytes(
     assert tenant.private.delete("/api/v1/index/destroy?id=page-3").status_code == 200
     monkeypatch.setattr(indexer, "STEP_BYTES", step_bytes)
     handed: list[int] = []
-    upsert = part.engines.current.upsert
+    upsert = part.engines.default.upsert
 
     def note(index: str, documents: Any, kinds: Any) -> None:
         handed.append(sum(len(orjson.dumps(each.fields)) for each in documents))
         upsert(index, documents, kinds)
 
-    monkeypatch.setattr(part.engines.current, "upsert", note)
+    monkeypatch.setattr(part.engines.default, "upsert", note)
     part.rebuilder.rebuild(tenant.site_id)
 
     largest = 1_500

@@ -34,7 +34,7 @@ def test_lagging_sites_are_listed_with_their_oldest_change_longest_waiting_first
     def refuse(*_: Any) -> None:
         raise BackendUnavailable("too slow")
 
-    monkeypatch.setattr(part.engines.current, "upsert", refuse)
+    monkeypatch.setattr(part.engines.default, "upsert", refuse)
     began = now().replace(microsecond=0)
     for minutes, site in ((0, other), (1, tenant), (2, other)):
         with time_machine.travel(began + timedelta(minutes=minutes), tick=False):

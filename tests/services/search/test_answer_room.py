@@ -218,7 +218,7 @@ class TestAnswers:
 
         # The first hit exceeds the limit, unless the engine detects it before reading any hit.
         assert len(encoded) in (40, 1 + 40)
-        if not has_native_filters(app.extensions["runtime"].engines.current):  # A server's reply is read whole.
+        if not has_native_filters(app.extensions["runtime"].engines.default):  # A server's reply is read whole.
             assert used < 6_000_000
 
     def test_oversized_engine_reply_returns_answer_too_large(
@@ -227,7 +227,7 @@ class TestAnswers:
         def refuse(*_: Any) -> None:
             raise ReplyTooLarge
 
-        monkeypatch.setattr(app.extensions["runtime"].engines.current, "search", refuse)
+        monkeypatch.setattr(app.extensions["runtime"].engines.default, "search", refuse)
 
         assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
         assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
@@ -236,7 +236,7 @@ class TestAnswers:
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         owner.index(page(1))
-        engine = app.extensions["runtime"].engines.current
+        engine = app.extensions["runtime"].engines.default
         told: list[int | None] = []
         real = engine.search
         monkeypatch.setattr(engine, "search", lambda *given: told.append(given[1].max_bytes) or real(*given))

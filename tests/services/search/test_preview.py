@@ -102,7 +102,7 @@ def test_preview_matches_search_results_before_and_after_saving(shop: Tenant) ->
 
 
 def test_preview_is_inexact_only_for_synonyms_stored_in_the_engine(shop: Tenant) -> None:
-    keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
+    keeps_synonyms = shop.app.extensions["runtime"].engines.default.keeps_synonyms
     synonyms = [["car", "automobile"]]
     found = preview(shop, QUERIES, synonyms=synonyms, hidden=[{"query": "car", "ids": ["page-4"]}])
 
@@ -116,21 +116,21 @@ def test_preview_changes_neither_settings_results_nor_indexes(shop: Tenant) -> N
     part = shop.app.extensions["runtime"]
     save(shop, synonyms=[["bread", "rolls"]])
     before = {query: shop.found_ids(query) for query in QUERIES}
-    indexes = sorted(part.engines.current.list_indexes())
+    indexes = sorted(part.engines.default.list_indexes())
 
     settings = {"synonyms": [["car", "automobile"]], "hidden": [{"query": "car", "ids": ["page-4"]}]}
     assert preview(shop, ["car"], **settings)["car"].changed
 
     assert load(shop).search_settings["synonyms"] == [["bread", "rolls"]]
     assert {query: shop.found_ids(query) for query in QUERIES} == before
-    assert sorted(part.engines.current.list_indexes()) == indexes
+    assert sorted(part.engines.default.list_indexes()) == indexes
 
 
 def test_synonyms_saved_during_a_preview_apply_in_every_process(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     part = shop.app.extensions["runtime"]
     site = load(shop)
     query = SearchQuery("bread", settings=SearchSettings(synonyms=(("bread", "rolls"),)))
-    other = create_backend(part.settings.search_url) if part.engines.current.persistent else part.engines.current
+    other = create_backend(part.settings.search_url) if part.engines.default.persistent else part.engines.default
     run = part.searcher.run
 
     def save_meanwhile(*given: Any) -> Any:

@@ -19,7 +19,7 @@ from tests.callers import Tenant, page
 
 @pytest.fixture
 def engine(app: Flask) -> SearchBackend:
-    found: SearchBackend = app.extensions["runtime"].engines.current
+    found: SearchBackend = app.extensions["runtime"].engines.default
     return found
 
 

@@ -1,0 +1,186 @@
+"""Several search engines in one installation: the choice for new sites, moves, and engines that are down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app.config import ConfigurationError
+from app.models import Site
+from app.plans import SHIPPED_PLANS
+from app.runtime import Runtime
+from app.services.indexing.site_indexes import missing_indexes, renew_indexes
+from backends.base import SearchBackend
+from backends.errors import BackendUnavailable
+from tests.answers import assert_error
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.metrics.samples import scrape, value
+
+FIRST, SECOND = "tantivy:first", "tantivy:second"
+
+
+def urls(folder: Path) -> str:
+    return " ".join(f"tantivy://{folder / name}?name={name}" for name in ("first", "second"))
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Flask]:
+    """An installation with two engines."""
+    application = make_app(make_settings(tmp_path, search_url=urls(tmp_path), default_plan="pro"))
+    yield application
+    close_app(application)
+
+
+@pytest.fixture
+def part(app: Flask) -> Runtime:
+    runtime: Runtime = app.extensions["runtime"]
+    return runtime
+
+
+def site_of(part: Runtime, site_id: int) -> Site:
+    with part.database.read() as session:
+        return session.get_one(Site, site_id)
+
+
+def engine_of(part: Runtime, site_id: int) -> str:
+    return site_of(part, site_id).engine
+
+
+def add_site(tenant: Tenant, name: str) -> int:
+    created = tenant.browser.post("/sites", json={"name": name, "url": "https://example.com"})
+    assert created.status_code == 201, created.get_json()
+    return int(created.get_json()["site"]["id"])
+
+
+def stop(monkeypatch: pytest.MonkeyPatch, engine: SearchBackend) -> None:
+    """Make an engine fail as if its server were down."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise BackendUnavailable("The search engine does not respond.")
+
+    for name in ("check", "search", "find_titles", "upsert", "delete", "count", "create_index", "list_indexes"):
+        monkeypatch.setattr(engine, name, fail)
+
+
+def test_new_sites_go_to_the_engine_with_the_fewest_documents(app: Flask, part: Runtime) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, SECOND], "empty sites take turns"
+
+    bob.index(*[page(number) for number in range(5)])
+    assert [engine_of(part, add_site(ann, name)) for name in ("one", "two", "three")] == [FIRST] * 3
+    ann.index(*[page(number) for number in range(9)])
+    assert engine_of(part, add_site(ann, "four")) == SECOND
+
+
+def test_new_sites_avoid_engines_that_are_down_or_full(
+    app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = register_tenant(app, "ann@example.com")
+    ann.index(page(1))
+    second = part.engines.get_named("second")
+    monkeypatch.setattr(second, "free_share", lambda: 0.05)
+    part.health.check()
+    assert engine_of(part, add_site(ann, "little room there")) == FIRST
+
+    monkeypatch.setattr(part.engines.get_named("first"), "free_share", lambda: 0.05)
+    part.health.check()
+    assert engine_of(part, add_site(ann, "little room anywhere")) == SECOND
+
+    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        stop(patch, second)
+        part.health.check()
+        assert engine_of(part, add_site(ann, "down")) == FIRST
+    part.health.check()
+    assert engine_of(part, add_site(ann, "back")) == SECOND
+
+
+def test_plan_can_name_the_engine_of_its_new_sites(tmp_path: Path) -> None:
+    plans = tmp_path / "plans.toml"
+    plans.write_text(SHIPPED_PLANS.read_text().replace("[pro]\n", '[pro]\nengine = "second"\n'))
+    app = make_app(make_settings(tmp_path, search_url=urls(tmp_path), default_plan="pro", plans_file=str(plans)))
+    ann = register_tenant(app, "ann@example.com")
+    ann.index(*[page(number) for number in range(5)])
+    assert engine_of(app.extensions["runtime"], add_site(ann, "another")) == SECOND
+    close_app(app)
+
+    with pytest.raises(ConfigurationError, match="'second'"):
+        make_app(make_settings(tmp_path, plans_file=str(plans)))
+
+
+def found(tenant: Tenant) -> list[str]:
+    answer = tenant.search.get("/v1/search?q=page").get_json()
+    return sorted(hit["id"] for hit in answer["results"]["hits"])
+
+
+def test_engine_that_is_down_stops_only_its_own_sites(
+    app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    for tenant in (ann, bob):
+        tenant.index(page(1))
+    stop(monkeypatch, part.engines.get_named("second"))
+    part.health.check()
+
+    ann.index(page(2))
+    assert found(ann) == ["page-1", "page-2"]
+    assert_error(bob.search.get("/v1/search?q=page"), 503, "search_engine_unavailable")
+    assert app.test_client().get("/readyz").status_code == 200
+    up = [value(scrape(app), "search_dependency_up", dependency=f"engine:{engine}") for engine in (FIRST, SECOND)]
+    assert up == [1, 0]
+    troubles = [tenant.browser.get("/dashboard").get_json()["troubles"] for tenant in (ann, bob)]
+    assert [[trouble["kind"] for trouble in listed] for listed in troubles] == [[], ["engine"]]
+
+    stop(monkeypatch, part.engines.get_named("first"))
+    assert_error(app.test_client().get("/readyz"), 503, "search_engine_unavailable")
+
+
+def test_lost_index_is_noticed_while_another_engine_is_down(
+    app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    for tenant in (ann, bob):
+        tenant.index(page(1))
+    for name, tenant in (("first", ann), ("second", bob)):
+        part.engines.get_named(name).delete_index(site_of(part, tenant.site_id).engine_index)
+    assert missing_indexes(part.database, part.engines) == [ann.site_id, bob.site_id]
+    stop(monkeypatch, part.engines.get_named("second"))
+    assert missing_indexes(part.database, part.engines) == [ann.site_id]
+    stop(monkeypatch, part.engines.get_named("first"))
+    with pytest.raises(BackendUnavailable):
+        missing_indexes(part.database, part.engines)
+
+
+def test_move_takes_the_engines_name_and_leaves_other_sites(app: Flask, part: Runtime) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    for tenant in (ann, bob):
+        tenant.index(page(1))
+    run = app.test_cli_runner().invoke
+
+    refused = run(args=["search", "move", "--to", "third"])
+    assert refused.exit_code == 1
+    assert "it has tantivy:first, tantivy:second" in refused.output
+    moved = run(args=["search", "move", "--to", "first", "--site", str(bob.site_id), "--json"])
+    assert moved.output == f'{{"moved":[{bob.site_id}]}}\n'
+    assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, FIRST]
+    assert run(args=["search", "move", "--to", "tantivy:first", "--json"]).output == '{"moved":[]}\n'
+    assert found(ann) == found(bob) == ["page-1"]
+
+
+def test_restored_sites_stay_on_their_engine_if_it_is_configured(app: Flask, part: Runtime) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    with part.database.write() as session:
+        session.get_one(Site, ann.site_id).engine = "typesense:elsewhere"
+    with part.database.write() as session:
+        assert renew_indexes(session, part.engines) == 2
+    assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, SECOND]
+
+
+def test_browsers_cannot_reach_several_engines_directly(tmp_path: Path) -> None:
+    two = "typesense://:key@127.0.0.1:9 typesense://:key@127.0.0.1:10?name=second"
+    with pytest.raises(ConfigurationError, match="a single search server"):
+        make_app(make_settings(tmp_path, search_url=two, search_public_url="https://engine.example.com"))
