@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from app.mail_settings import parse_sender, parse_smtp_url
+from app.mail_settings import mail_problems
 from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
@@ -124,6 +124,11 @@ class Settings:
         "", "Name of the model at the address in EMBEDDER, where it is required, or of a model of `fastembed`."
     )
     embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
+    operator_token: str = _setting(
+        "",
+        "Bearer token for the operator API, at least 32 characters; while you change it, the new and the old one, "
+        "separated by a space. Empty: the operator API is off.",
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
@@ -138,6 +143,11 @@ class Settings:
     def sends_mail(self) -> bool:
         """Whether a mail server is configured."""
         return bool(self.smtp_url)
+
+    @property
+    def operator_tokens(self) -> tuple[str, ...]:
+        """Tokens that the operator API accepts; none if it is off."""
+        return tuple(self.operator_token.split())
 
     @property
     def allowed_domains(self) -> frozenset[str]:
@@ -264,12 +274,15 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR."
     if settings.secret_key and len(settings.secret_key) < 32:
         yield "SECRET_KEY must have at least 32 characters."
+    tokens = settings.operator_tokens
+    if len(tokens) > 2 or any(len(token) < 32 or not token.isascii() for token in tokens):
+        yield "OPERATOR_TOKEN must be one or two tokens of at least 32 ASCII characters, separated by a space."
     shared = settings.database_url and not settings.database_url.startswith("sqlite")
     if shared and not settings.secret_key:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
         yield "DOCS_SEARCH_KEY must be a public key: it appears in pages."
-    yield from _mail_problems(settings)
+    yield from mail_problems(settings.smtp_url, settings.mail_from, settings.public_url, settings.operator_contact)
     yield from _oidc_problems(settings)
     yield from _embedder_problems(settings)
     if settings.search_public_url:
@@ -277,22 +290,6 @@ def _problems(settings: Settings) -> Iterator[str]:
             yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
         elif len(settings.search_url.split()) > 1:
             yield "SEARCH_PUBLIC_URL requires a single search server: browsers reach one engine directly."
-
-
-def _mail_problems(settings: Settings) -> Iterator[str]:
-    for name, parse in (("smtp_url", parse_smtp_url), ("mail_from", parse_sender)):
-        value = getattr(settings, name)
-        try:
-            if value:
-                parse(value)
-        except ValueError as error:
-            yield f"{name.upper()} {error}."
-    if settings.smtp_url and not settings.mail_from:
-        yield "SMTP_URL requires MAIL_FROM: e-mails need a sender."
-    if settings.smtp_url and not settings.public_url:
-        yield "SMTP_URL requires PUBLIC_URL: e-mails contain links to this service."
-    if not settings.operator_contact.isprintable():
-        yield "OPERATOR_CONTACT must be one line."
 
 
 def _split(url: str) -> SplitResult:

@@ -44,6 +44,7 @@ class ErrorCode(StrEnum):
     PASSWORD_INCORRECT = "password_incorrect"
     EMAIL_NOT_CONFIRMED = "email_not_confirmed"
     CSRF_FAILED = "csrf_failed"
+    ACCOUNT_NOT_FOUND = "account_not_found"
     SITE_NOT_FOUND = "site_not_found"
     KEY_NOT_FOUND = "key_not_found"
     DOCUMENT_NOT_FOUND = "document_not_found"
@@ -101,6 +102,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.EMAIL_NOT_CONFIRMED: 403,
     ErrorCode.CSRF_FAILED: 403,
+    ErrorCode.ACCOUNT_NOT_FOUND: 404,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
     ErrorCode.DOCUMENT_NOT_FOUND: 404,

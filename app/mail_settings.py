@@ -1,8 +1,9 @@
-"""Parsing mail settings: the server in SMTP_URL and the sender in MAIL_FROM."""
+"""Parsing and checking mail settings, such as the server in SMTP_URL and the sender in MAIL_FROM."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.headerregistry import Address
 from urllib.parse import unquote, urlsplit
@@ -71,3 +72,19 @@ def parse_sender(text: str) -> Address:
     if len(name) > 1 and name.startswith('"') and name.endswith('"'):
         name = name[1:-1]
     return Address(name, match["local"], match["domain"])
+
+
+def mail_problems(smtp_url: str, mail_from: str, public_url: str, operator_contact: str) -> Iterator[str]:
+    """Yield a sentence for each problem of the mail settings."""
+    for name, value, parse in (("SMTP_URL", smtp_url, parse_smtp_url), ("MAIL_FROM", mail_from, parse_sender)):
+        try:
+            if value:
+                parse(value)
+        except ValueError as error:
+            yield f"{name} {error}."
+    if smtp_url and not mail_from:
+        yield "SMTP_URL requires MAIL_FROM: e-mails need a sender."
+    if smtp_url and not public_url:
+        yield "SMTP_URL requires PUBLIC_URL: e-mails contain links to this service."
+    if not operator_contact.isprintable():
+        yield "OPERATOR_CONTACT must be one line."

@@ -195,7 +195,11 @@ def _create_mailer(settings: Settings, database: Database) -> Mailer:
     reset = emails.ResetWriter(database, settings.public_url, settings.secret_key)
     notice = emails.NoticeWriter(database, settings.public_url, settings.secret_key)
     confirmation = emails.ConfirmationWriter(database, settings.public_url, settings.secret_key)
+    invitation = emails.AccountInvitationWriter(
+        database, settings.public_url, settings.secret_key, password_login=settings.password_login
+    )
     writers = {
+        emails.ACCOUNT_INVITATION_KIND: invitation.write,
         emails.RESET_KIND: reset.write,
         emails.CHANGE_KIND: notice.write,
         emails.CONFIRMATION_KIND: confirmation.write,

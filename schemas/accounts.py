@@ -16,6 +16,8 @@ _LABEL = re.compile(r"[0-9A-Za-z\u0080-\U0010ffff](?:[0-9A-Za-z\u0080-\U0010ffff
 
 MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 1024
+MAX_REASON_LENGTH = 500
+"""Maximum length of the operator's message to members of a suspended account, in characters."""
 
 
 def is_email(text: str) -> bool:

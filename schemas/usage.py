@@ -88,6 +88,12 @@ class DashboardUsageSchema(Schema):
         required=True,
         metadata={"description": "Searches rejected by the plan's daily search quota or request limits."},
     )
+    most_indexed_pages_this_month = fields.Integer(
+        required=True, metadata={"description": "Highest number of pages stored at any time in the month."}
+    )
+    pages_crawled_this_month = fields.Integer(
+        required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
+    )
 
 
 class DashboardLimitsSchema(Schema):

@@ -87,6 +87,10 @@ WRONG: list[dict[str, str]] = [
     {"REGISTRATION": "maybe"},
     {"LOG_LEVEL": "LOUD"},
     {"SECRET_KEY": "short"},
+    {"OPERATOR_TOKEN": "x" * 31},
+    {"OPERATOR_TOKEN": f"{'x' * 32} {'y' * 31}"},
+    {"OPERATOR_TOKEN": " ".join(("x" * 32, "y" * 32, "z" * 32))},
+    {"OPERATOR_TOKEN": "ü" * 32},
     {"PUBLIC_URL": "search.example"},
     {"PUBLIC_URL": "ftp://search.example"},
     {"PUBLIC_URL": "https://search.example/?x=1"},
@@ -121,6 +125,13 @@ def test_complete_oidc_settings_are_accepted(tmp_path: Path) -> None:
     assert settings.allowed_domains == {"example.com", "other.example"}
     assert settings.provider_name == "id.example.com"
     assert load(tmp_path, **{**_OIDC, "OIDC_ISSUER": "http://localhost:8080"}).oidc_issuer == "http://localhost:8080"
+
+
+def test_one_or_two_operator_tokens_are_accepted(tmp_path: Path) -> None:
+    tokens = ("x" * 32, "y" * 40)
+    assert load(tmp_path).operator_tokens == load(tmp_path, OPERATOR_TOKEN=" \n").operator_tokens == ()
+    assert load(tmp_path, OPERATOR_TOKEN=f"{tokens[0]}\n").operator_tokens == tokens[:1]
+    assert load(tmp_path, OPERATOR_TOKEN=f" {tokens[0]}  {tokens[1]}").operator_tokens == tokens
 
 
 UNUSABLE: list[dict[str, Any]] = [

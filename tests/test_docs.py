@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -292,10 +293,14 @@ def curl_examples() -> list[str]:
 @pytest.mark.slow
 def test_curl_examples_run_in_order(tenant: Tenant) -> None:
     examples = curl_examples()
+    operator_token = "o" * 32
+    part = tenant.app.extensions["runtime"]
+    part.settings = replace(part.settings, operator_token=operator_token)
     assert len(examples) >= 8
     sync_id = ""
     for example in examples:
         command = example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]).replace("$SYNC", sync_id)
+        command = command.replace("$OPERATOR_TOKEN", operator_token)
         words = shlex.split(command)
         method, path, headers, body = "GET", words[1], {}, None
         options = iter(words[1:])

@@ -12,6 +12,7 @@ from app.api import (
     health,
     keys,
     members,
+    operator,
     search,
     search_settings,
     sites,
@@ -42,6 +43,7 @@ BLUEPRINTS = (
     audit_log.blp,
     webhooks.blp,
     accounts.blp,
+    operator.blp,
     health.blp,
 )
 

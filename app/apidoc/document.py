@@ -45,6 +45,11 @@ SECURITY_SCHEMES = {
         "scheme": "bearer",
         "description": "A public key, or `engine_key` or `engine_public_key` from `GET /v1/client-info`.",
     },
+    "operatorToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The token in the setting `OPERATOR_TOKEN`.",
+    },
 }
 
 HEADERS = {

@@ -313,7 +313,18 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listDeliveries": RequestExample(parameters={"limit": 20}),
     "redeliver": RequestExample(body={}),
     "deleteWebhook": RequestExample(),
+    # The operator of the service manages accounts, and reads what invoices need.
+    "createAccount": RequestExample(
+        body={"name": "Town Library", "email": "office@library.example", "password": "a quiet room", "plan": "starter"}
+    ),
+    "listAccounts": RequestExample(parameters={"q": "example", "sort": "searches", "limit": 20}),
+    "showAccount": RequestExample(),
+    "updateAccount": RequestExample(body={"plan": "pro", "limits": {"documents": 200_000, "sites": None}}),
+    "suspendAccount": RequestExample(body={"reason": "The invoice of April is unpaid."}),
+    "resumeAccount": RequestExample(body={}),
+    "showUsage": RequestExample(parameters={"month": "2024-05"}),
     # Deletions come last, because earlier requests need the objects.
+    "removeAccount": RequestExample(),
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
     "deleteDocuments": RequestExample(body={"filters": "section = visit"}),
@@ -336,6 +347,7 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "session_id": ("listSessions", "sessions", 0, "id"),
     "member_id": ("listMembers", "members", 1, "id"),
     "webhook_id": ("createWebhook", "webhook", "id"),
+    "account_id": ("createAccount", "account", "id"),
     "delivery_id": ("listDeliveries", "deliveries", 0, "id"),
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),

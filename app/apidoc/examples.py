@@ -133,6 +133,7 @@ _ERRORS = (
         "one on the dashboard.",
     ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
+    ApiError(ErrorCode.ACCOUNT_NOT_FOUND, "Account not found."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
     ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
     ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found."),

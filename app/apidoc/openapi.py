@@ -121,8 +121,11 @@ class ApiBlueprint(SmorestBlueprint):
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
         if not policy.uncounted:
             codes.update(_COUNTED)
-        if not policy.access.anyone:
+        if policy.access.operator:
+            codes.update((ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.NOT_FOUND))
+        elif not policy.access.anyone:
             codes.update(_KEY_ERRORS)
+        if not policy.access.anyone:
             codes.update((ErrorCode.INSUFFICIENT_PERMISSION, ErrorCode.ACCOUNT_SUSPENDED))
         if policy.access.public or policy.access.search or policy.access.private:
             codes.add(ErrorCode.SITE_INACTIVE)
@@ -207,6 +210,7 @@ def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
         ("privateKey", access.private),
         ("session", access.session),
         ("engineKey", access.engine),
+        ("operatorToken", access.operator),
     ]
     scopes = {"privateKey": [] if policy.scope is None else [policy.scope.value]}
     return [] if access.anyone else [{name: scopes.get(name, [])} for name, allowed in schemes if allowed]

@@ -26,6 +26,8 @@ BASE_URL = "https://search.example.com"
 
 ENGINE_KEY = "YOUR_ENGINE_KEY"
 """Placeholder for an engine key in samples."""
+OPERATOR_TOKEN = "YOUR_OPERATOR_TOKEN"
+"""Placeholder for the operator token in samples."""
 
 _OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
 """Maps the location and name of each parameter that identifies the reader's site to a placeholder."""
@@ -36,6 +38,7 @@ CALLERS = {
     "privateKey": "a private key",
     "session": "a session",
     "engineKey": "an engine key",
+    "operatorToken": "the operator",
 }
 TITLES = {"algolia": "Algolia's search", "custom_search": "Google's Custom Search", "engine": "Gateway"}
 """Maps tags to page titles that differ from the tag's name. The page appends “API”."""
@@ -162,7 +165,8 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
     examples = {kind: _example_of(content, schemas) for kind, content in contents.items() if _has_example(content)}
     schema = contents.get(_JSON, {}).get("schema")
     schemes = [name for need in described.get("security", []) for name in need]
-    token = ANY_KEY if set(_KEYS) & set(schemes) else ENGINE_KEY if "engineKey" in schemes else ""
+    tokens = {**dict.fromkeys(_KEYS, ANY_KEY), "engineKey": ENGINE_KEY, "operatorToken": OPERATOR_TOKEN}
+    token = next((tokens[scheme] for scheme in schemes if scheme in tokens), "")
     method = verb.upper()
     title, _, rest = str(described.get("summary", described["operationId"])).rstrip(".").partition(". ")
     answers = [_read_answer(status, answer, schemas) for status, answer in sorted(described["responses"].items())]

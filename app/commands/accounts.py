@@ -8,19 +8,17 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 
-from app.commands.account_list import account_record
 from app.commands.cli import json_option, show
 from app.config import ConfigurationError
 from app.errors import ApiError
 from app.models import Account
-from app.operations import accounts as operations
+from app.operations import operator as operations
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
 from app.services.accounts.members import find_members
 from app.services.sites import MAX_INT64
-from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
-
-MAX_REASON_LENGTH = 500
+from app.services.usage.account_usage import account_record
+from schemas.accounts import MAX_PASSWORD_LENGTH, MAX_REASON_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
 def _get(email: str) -> Account:
@@ -51,29 +49,27 @@ def _check_password(password: str) -> None:
         raise click.ClickException(f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
 
 
-password_option = click.option(
-    "--password",
-    envvar="ACCOUNT_PASSWORD",
-    prompt=True,
-    hide_input=True,
-    confirmation_prompt=True,
-    help="Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line.",
-)
+_PASSWORD_HELP = "Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line."
 
 
 @click.command("create")
 @with_appcontext
 @click.option("--email", required=True)
 @click.option("--name", required=True)
-@password_option
+@click.option("--password", envvar="ACCOUNT_PASSWORD", help=_PASSWORD_HELP)
+@click.option("--invite", is_flag=True, help="Send the owner an e-mail with a link to choose a password.")
 @click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
 @json_option
-def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
+def create(email: str, name: str, password: str | None, invite: bool, plan: str | None, as_json: bool) -> None:
     """Create an account."""
     current_runtime = runtime()
-    plan = plan or current_runtime.settings.default_plan
-    _check_plan(plan)
-    _check_password(password)
+    if plan is not None:
+        _check_plan(plan)
+    if invite:
+        password = None
+    else:
+        password = password or click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        _check_password(password)
     if not is_email(email.strip()):
         raise click.ClickException(f"{email} is not a valid e-mail address.")
     if not 1 <= len(name.strip()) <= 100:
@@ -84,7 +80,8 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
         )
     except ApiError as error:
         raise click.ClickException(f"{email}: {error.message}.") from error
-    show(as_json, account_record(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
+    text = f"Created account {account.id} for {account.email} on plan {account.plan}."
+    show(as_json, account_record(account), f"{text} The invitation is on its way." if invite else text)
 
 
 def _override_options(command: Any) -> Any:
@@ -112,7 +109,7 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from error
     account = _get(email)
-    account = operations.set_plan(current_runtime, account.id, plan, overrides)
+    account = operations.change_plan(current_runtime, account.id, plan=plan, overrides=overrides)
     show(
         as_json, account_record(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
     )
@@ -121,7 +118,14 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
 @click.command("reset-password")
 @with_appcontext
 @click.argument("email")
-@password_option
+@click.option(
+    "--password",
+    envvar="ACCOUNT_PASSWORD",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help=_PASSWORD_HELP,
+)
 @json_option
 def reset_password(email: str, password: str, as_json: bool) -> None:
     """Set a member's password and end their sessions."""

@@ -20,7 +20,8 @@ from app.crawl.run.execution import execute
 from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
 from app.models import Account, Source, SourceRun
-from app.operations.accounts import acting_for, create_account, set_password
+from app.operations.accounts import acting_for
+from app.operations.operator import create_account, set_password
 from app.operations.sites import create_key, create_site, update_site
 from app.runtime import Runtime, runtime
 from app.services import sites

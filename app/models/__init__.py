@@ -30,6 +30,7 @@ from app.models.events import (
     SearchEvent,
     SiteDay,
     UsageDay,
+    UsageMonth,
     VisitorErasure,
     VisitorKey,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "StoredDocument",
     "Sync",
     "UsageDay",
+    "UsageMonth",
     "VisitorErasure",
     "VisitorKey",
     "Webhook",

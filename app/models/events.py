@@ -299,6 +299,30 @@ class UsageDay(Base):
     """Number of indexing operations reported by clients, copied from the counter store."""
     documents_changed: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     """Number of documents that this service wrote or deleted, updated in the same transactions."""
+    refused_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    """Number of searches that a limit of the plan rejected, copied from the counter store."""
+    pages_crawled: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    """Number of pages that crawls indexed or confirmed as unchanged, updated in the same transactions."""
+    documents_before: Mapped[int | None] = mapped_column(BigId)
+    """Number of stored documents before the first change of the day; ``NULL`` on a day without changes."""
+    most_documents: Mapped[int | None] = mapped_column(BigId)
+    """Highest number of stored documents around the changes of the day; ``NULL`` on a day without changes."""
+
+
+class UsageMonth(Base):
+    """One account's final usage in one past UTC month. The row never changes."""
+
+    __tablename__ = "usage_months"
+    __table_args__ = (Index(None, "month"),)
+
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
+    month: Mapped[date] = mapped_column(Date, primary_key=True)
+    """First day of the month."""
+    searches: Mapped[int] = mapped_column(BigId)
+    refused_searches: Mapped[int] = mapped_column(BigId)
+    indexing_operations: Mapped[int] = mapped_column(BigId)
+    most_documents: Mapped[int] = mapped_column(BigId)
+    pages_crawled: Mapped[int] = mapped_column(BigId)
 
 
 class IgnoredQuery(Base):

@@ -1,4 +1,4 @@
-"""Accounts and profiles: registering, changing, and deleting them, and the figures and problems on their dashboard."""
+"""Accounts and profiles: changing and deleting them, and the figures and problems on their dashboard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from app.clock import now
 from app.counters.base import CounterStore
 from app.counters.values import WindowRequest
 from app.crawl.sources import removal
-from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import FailedSource, list_failed
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Member
@@ -27,80 +26,11 @@ from app.services.access.callers import Caller, MemberRecord
 from app.services.access.credentials import account_record, credential_change
 from app.services.access.key_sightings import ExposedKey, list_exposed
 from app.services.accounts import accounts, members, one_time_codes
-from app.services.accounts.members import find_members, is_same_mailbox, lock_member
 from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites
-from app.services.usage.daily_usage import usage_between
+from app.services.usage.month_usage import usage_of_month
 from app.services.usage.quota import DAY_SECONDS
 from app.wording import operator_text
-
-
-def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
-    """Create an account with its owner.
-
-    Raises:
-        ApiError: 400 for a taken e-mail address or a weak password.
-    """
-    password_hash = accounts.hash_new_password(password, name, email)
-    with runtime.database.write() as session:
-        return accounts.create_account(session, name=name, email=email, password_hash=password_hash, plan=plan)
-
-
-def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[str, int | None]) -> Account:
-    """Set an account's plan. ``overrides`` replaces all of the account's own limits."""
-    with credential_change(runtime.database, runtime.counters, account_id) as session:
-        return accounts.set_plan(session, account_id, plan, dict(overrides))
-
-
-def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
-    """Block an account until it is resumed, and stop its runs. No data is deleted."""
-    with credential_change(runtime.database, runtime.counters, account_id) as session:
-        site_ids = accounts.suspend(session, account_id, reason)
-    with runtime.database.write() as session:
-        cancel_runs_of_sites(session, site_ids)
-    runtime.run_engine_tasks()
-
-
-def resume_account(runtime: Runtime, account_id: int) -> None:
-    """End the suspension of an account."""
-    with credential_change(runtime.database, runtime.counters, account_id) as session:
-        accounts.resume(session, account_id)
-
-
-def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
-    """Set the password of all members with this e-mail address, and end their sessions.
-
-    Returns the member of the oldest account; ``None`` if the address is unknown.
-
-    Raises:
-        ApiError: 400 for a weak password.
-    """
-    with runtime.database.read() as session:
-        names = [member.name for member in _members_of(session, email)]
-    password_hash = accounts.hash_new_password(password, email, *names)
-    with runtime.database.write() as session:
-        members = sorted(_members_of(session, email), key=lambda member: member.account_id)
-        for member in members:
-            accounts.replace_password(session, member, password_hash)
-        return members[0] if members else None
-
-
-def reset_codes(runtime: Runtime, email: str) -> Member | None:
-    """Turn off two-factor authentication for all members with this e-mail address, for example after a lost phone.
-
-    Returns the member of the oldest account; ``None`` if the address is unknown.
-    """
-    with runtime.database.write() as session:
-        locked = [lock_member(session, member.id) for member in _members_of(session, email)]
-        members = [member for member in locked if member is not None]
-        for member in members:
-            one_time_codes.switch_off(member)
-        return members[0] if members else None
-
-
-def _members_of(session: Session, email: str) -> list[Member]:
-    """Return the members with this mailbox."""
-    return [member for member in find_members(session, email) if is_same_mailbox(member.email, email)]
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
@@ -349,17 +279,19 @@ def get_dashboard(
     Raises:
         CountersUnavailable: Usage cannot be read.
     """
-    month = usage_between(session, counters, account_id, today.replace(day=1), today)
+    month = usage_of_month(session, counters, [account_id], today.replace(day=1))[account_id]
     monthly = per_month(limits.searches_per_day)
     return Dashboard(
         siteCount=count_sites(session, account_id),
         apiKeyCount=count_keys(session, account_id),
         plan=plan,
         usage={
-            "searches_this_month": sum(day.used for day in month),
+            "searches_this_month": month.searches,
             "indexed_pages": count_documents(session, account_id),
-            "indexing_operations_this_month": sum(day.indexing for day in month),
-            "refused_searches_this_month": sum(day.refused for day in month),
+            "indexing_operations_this_month": month.indexing_operations,
+            "refused_searches_this_month": month.refused_searches,
+            "most_indexed_pages_this_month": month.most_documents,
+            "pages_crawled_this_month": month.pages_crawled,
         },
         limits={
             "max_sites": limit_or_unlimited(limits.sites),

@@ -18,6 +18,7 @@ from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
 from app.services.access.keys import KeyView
+from app.services.usage.daily_usage import noting_documents
 from app.services.usage.quota import new_sites_window
 from app.services.webhook_delivery import secret_of
 from app.storage.database import ROW_LOCK
@@ -113,7 +114,7 @@ def delete_site(
         ApiError: 404; 400 for a wrong name.
     """
     account = caller.account
-    with changing(runtime, caller) as session:
+    with changing(runtime, caller) as session, noting_documents(session, account.id):
         ended = sites.delete_site(session, account.id, account.limits, site_id, name=name, purge=purge)
     with runtime.database.write() as session:
         cancel_runs_of_sites(session, [site_id])
@@ -128,7 +129,7 @@ def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
     Raises:
         ApiError: 404; 403 if the plan has no room for it.
     """
-    with changing(runtime, caller) as session:
+    with changing(runtime, caller) as session, noting_documents(session, caller.account.id):
         return sites.restore_site(session, caller.account.id, caller.account.limits, site_id)
 
 

@@ -86,12 +86,23 @@ def account_suspended(reason: str) -> ApiError:
     return ApiError(ErrorCode.ACCOUNT_SUSPENDED, f"The account is suspended. {reason}".strip())
 
 
+class AccountMissing(ApiError):
+    """The 401 for a caller whose account was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
+
+
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
-    """Return the caller's account. Locking it serializes checks of limits."""
+    """Return an account. Locking it serializes checks of limits.
+
+    Raises:
+        AccountMissing: The account does not exist.
+    """
     query = select(Account).where(Account.id == account_id)
     account = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if account is None:
-        raise ApiError(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
+        raise AccountMissing
     return account
 
 

@@ -338,7 +338,7 @@ def _sweep_step(
     if removed:
         forgot_fields = forget_if_empty(site)
         session.flush()
-        count_changed(session, site.account_id, removed)
+        count_changed(session, site.account_id, removed, added=-removed)
     session.flush()
     step = _Step(rows[-1] if rows else None, site.revision, sync.removed)
     return Written(step, site.account_id if forgot_fields else None)

@@ -118,6 +118,8 @@ def find_actor(session: Session) -> Actor:
     actor = current_actor()
     if actor is not None:
         return actor
+    if has_request_context() and g.get("operator", False):
+        return Actor("operator", "Operator API", address=current_client().address)
     caller: Caller | None = g.get("caller") if has_request_context() else None
     if caller is None:
         return SYSTEM

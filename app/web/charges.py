@@ -68,6 +68,7 @@ def count_refusal(
 def _note_refused(runtime: Runtime, caller: Caller) -> None:
     try:
         runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
+        runtime.usage_copies.note(caller.account.id)
     except CountersUnavailable as error:
         log.error("a rejected search could not be counted: %s", error)
 

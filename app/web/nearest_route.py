@@ -25,6 +25,8 @@ def find_nearest_route(req: Request) -> str | None:
     segments = _segments(req.path)
     routes: dict[str, str] = {}
     for rule in current_app.url_map.iter_rules():
+        if rule.rule.startswith("/api/operator/"):
+            continue  # Customers don't mean these routes.
         route = _PARAMETER.sub(r"{\1}", rule.rule)
         routes.setdefault(_filled_in(_segments(route), segments), route)
     close = get_close_matches("/".join(segments), routes, n=1, cutoff=0.75)

@@ -70,8 +70,10 @@ def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
 
 
 def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
-    """Return the 403 for a key of the wrong kind, with advice."""
-    if policy.searches and caller.kind == "public":
+    """Return the 403 for a caller of the wrong kind, with advice."""
+    if policy.access.operator:
+        message = "Only the operator of this service can do this, with the operator token."
+    elif policy.searches and caller.kind == "public":
         message = (
             "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
             "directly, or use a search key."

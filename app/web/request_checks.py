@@ -12,6 +12,7 @@ import logging
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
+from werkzeug.exceptions import NotFound
 
 from app.clock import now
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
@@ -24,6 +25,7 @@ from app.services.usage.cpu_limits import Spender, cpu_seconds, spender_of
 from app.services.usage.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
+    OPERATOR_WINDOW,
     address_window,
     name_stranger,
     visitor_windows,
@@ -34,6 +36,8 @@ from app.web.auth import (
     find_token,
     identify_session,
     identify_token,
+    invalid_operator_token,
+    is_operator_token,
     missing_key,
 )
 from app.web.callers import address
@@ -81,8 +85,11 @@ def _check() -> None:
     current_runtime = runtime()
     access = policy.access
     token = find_token(req, policy.token_places)
+    if access.operator and is_operator_token(token, current_runtime.settings.operator_tokens):
+        _admit_operator(current_runtime)
+        return
     caller, failure = _identify(current_runtime, req, access, token)
-    if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
+    if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
         caller, failure = None, missing_key()
     share = _name_sharer(caller, policy, token)
     current_runtime.shares.enter(share)
@@ -94,6 +101,8 @@ def _check() -> None:
         _consume_address(current_runtime, policy, token)
         if req.routing_exception is not None:
             raise req.routing_exception
+        if access.operator:
+            raise _refuse_operator(current_runtime, token)
         if not access.anyone:
             raise failure or missing_key()
         if policy.opens_session:
@@ -106,7 +115,8 @@ def _check() -> None:
         # The credentials are no longer valid, so the caller is unidentified.
         state.caller = None
         _consume_address(current_runtime, policy, token)
-        raise req.routing_exception or error from error
+        refusal = _refuse_operator(current_runtime, token) if access.operator else error
+        raise req.routing_exception or refusal from error
     state.caller = caller
     current_runtime.usage_copies.note(caller.account.id)
     if caller.key is not None:
@@ -115,15 +125,33 @@ def _check() -> None:
             _note_exposure(current_runtime, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
+    if access.operator and not current_runtime.settings.operator_tokens:
+        raise NotFound
     if policy.opens_session:
         refuse_foreign_form(req)
-    elif caller.kind == "session" and req.method not in SAFE_METHODS:
+    elif caller.kind == "session" and req.method not in SAFE_METHODS and not access.operator:
         check_csrf(caller)
-    refusal = find_refusal(req, policy, caller)
-    if refusal is not None:
-        raise refusal
+    forbidden = find_refusal(req, policy, caller)
+    if forbidden is not None:
+        raise forbidden
     if caller.only_site_id is not None and req.view_args and "site_id" in req.view_args:
         refuse_other_site(caller, req.view_args["site_id"])
+
+
+def _admit_operator(runtime: Runtime) -> None:
+    """Count a request of the operator, and attribute its changes to the operator."""
+    g.operator = True
+    runtime.shares.enter("operator")
+    g.share_of = "operator"
+    try:
+        runtime.limiter.check_request_limits(RequestLimits((OPERATOR_WINDOW,)), now=now().timestamp())
+    except CountersUnavailable as error:
+        _refuse_write(error)
+
+
+def _refuse_operator(runtime: Runtime, token: str | None) -> Exception:
+    """Return the error for a caller without the operator token; a 404 while the operator API is off."""
+    return invalid_operator_token(token) if runtime.settings.operator_tokens else NotFound()
 
 
 def _host_of_page(req: Request) -> str | None:

@@ -30,6 +30,8 @@ def test_dashboard_returns_counts_usage_and_limits(tenant: Tenant) -> None:
             "indexed_pages": 2,
             "indexing_operations_this_month": 2,
             "refused_searches_this_month": 0,
+            "most_indexed_pages_this_month": 2,
+            "pages_crawled_this_month": 0,
         },
         "limits": {"max_sites": 10, "max_api_keys": 10, "searches_per_month": 300_000, "unlimited": False},
         "failed_sources": [],

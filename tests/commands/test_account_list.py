@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import update
 
-from app.commands.account_list import ORDERS
 from app.models import Account
+from app.services.usage.account_usage import ORDERS
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 

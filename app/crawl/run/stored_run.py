@@ -31,6 +31,7 @@ from app.crawl.sources.runs import (
 )
 from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
 from app.services.mail.notices import tell_of_failures
+from app.services.usage.daily_usage import count_crawled
 from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database
 from schemas.source_runs import RunSchema
@@ -101,6 +102,7 @@ def store_outcomes(state: RunState, outcomes: Sequence[Outcome]) -> None:
         discovered += [DiscoveredUrl(outcome.url, 0) for outcome in outcomes]
         add_urls(session, run, discovered, state.admission, state.max_urls)
         run.rendered += state.batch.rendered
+        crawled_before = run.indexed + run.unchanged
         for outcome in outcomes:
             removed = outcome.obsolete_id is not None
             settle_url(session, run, outcome.url, outcome.status, outcome.reason, removed=removed)
@@ -108,6 +110,7 @@ def store_outcomes(state: RunState, outcomes: Sequence[Outcome]) -> None:
                 store_record(session, run.source_id, outcome.url, outcome.page)
             elif outcome.forget:
                 delete_record(session, run.source_id, outcome.url)
+        count_crawled(session, state.site.account_id, run.indexed + run.unchanged - crawled_before)
 
 
 def has_waiting_runs(state: RunState) -> bool:

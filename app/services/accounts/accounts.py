@@ -235,11 +235,15 @@ def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
     ).all()
 
 
-def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, int | None]) -> Account:
-    """Set an account's plan and limit overrides, replacing all earlier overrides."""
+def change_plan(
+    session: Session, account_id: int, plan: str | None, overrides: dict[str, int | None] | None
+) -> Account:
+    """Change an account's plan, or replace all of its limit overrides. ``None`` keeps either."""
     account = get_account(session, account_id, lock=True)
-    account.plan = plan
-    account.limit_overrides = dict(overrides)
+    if plan is not None:
+        account.plan = plan
+    if overrides is not None:
+        account.limit_overrides = overrides
     session.flush()
     return account
 

@@ -16,7 +16,7 @@ from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import EmailChange, EmailChangeLink, Mail, Member, PasswordReset
+from app.models import Account, EmailChange, EmailChangeLink, Mail, Member, PasswordReset
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.rights import Role
@@ -25,6 +25,7 @@ from app.services.accounts.members import (
     confirm_email,
     email_key,
     find_members,
+    first_owner,
     flush_email,
     follow_first_owner,
     is_same_mailbox,
@@ -105,7 +106,9 @@ def _has_fresh_link(session: Session, members: list[Member], expires_at: datetim
     """Whether a link was sent less than :data:`RESET_PAUSE` before a link with this expiry would be."""
     ids = [member.id for member in members]
     fresh = select(PasswordReset.token_hash).where(
-        PasswordReset.member_id.in_(ids), PasswordReset.expires_at > expires_at - RESET_PAUSE
+        PasswordReset.member_id.in_(ids),
+        PasswordReset.expires_at > expires_at - RESET_PAUSE,
+        PasswordReset.expires_at < expires_at + RESET_VALID_FOR,  # Links of invitations are valid for longer.
     )
     return session.scalar(fresh.limit(1)) is not None
 
@@ -127,6 +130,52 @@ def delete_expired_resets(session: Session) -> None:
     """Delete expired links, skipping rows that another process is deleting."""
     free = select(PasswordReset.token_hash).where(PasswordReset.expires_at <= now()).with_for_update(skip_locked=True)
     session.execute(delete(PasswordReset).where(PasswordReset.token_hash.in_(free)))
+
+
+ACCOUNT_INVITATION_KIND = "account_invitation"
+ACCOUNT_INVITATION_VALID_FOR = timedelta(days=7)
+
+
+def invite_owner(session: Session, account: Account) -> None:
+    """Queue a mail that invites the owner of a new account to choose a password."""
+    expires_at = now() + ACCOUNT_INVITATION_VALID_FOR
+    queue_mail(
+        session, account.email, "", "", "", kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at
+    )
+
+
+class AccountInvitationWriter(LinkWriter):
+    """Writes mails that invite the owner of an account that the operator created.
+
+    Args:
+        password_login: Whether people can log in with passwords; otherwise, the link leads to the login.
+    """
+
+    path = "/password/reset"
+
+    def __init__(self, database: Database, public_url: str, secret: str, *, password_login: bool):
+        super().__init__(database, public_url, secret)
+        self._password_login = password_login
+
+    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
+        assert mail.account_id is not None  # invite_owner() sets it.
+        owner = first_owner(session, mail.account_id)
+        if not self._password_login:
+            link = Link("Log in", f"{self._public_url}/login")
+            return owner.email, Letter("Your account is ready", (f"{self._opening(owner)} Log in here:", link))
+        session.add(PasswordReset(token_hash=token_hash, member_id=owner.id, expires_at=mail.expires_at))
+        return owner.email, Letter(
+            "Your account is ready: choose a password",
+            (
+                f"{self._opening(owner)} Open this page to choose a password, then log in:",
+                Link("Choose a password", url),
+                f"The link works once and is valid until {moment_text(mail.expires_at)}. After that, request another "
+                f"one at {self._public_url}/password/forgot.",
+            ),
+        )
+
+    def _opening(self, owner: Member) -> str:
+        return f"{owner.account.name} has an account at {self._public_url}, and {owner.email} is its owner."
 
 
 CONFIRMATION_KIND = "email_confirmation"

@@ -199,7 +199,7 @@ class DocumentWriter:
                 return Written((0, site.revision, today()))
             forgot_fields = forget_if_empty(site)
             session.flush()
-            day = count_changed(session, account_id, removed)
+            day = count_changed(session, account_id, removed, added=-removed)
             return Written((removed, site.revision, day), account_id if forgot_fields else None)
 
         return self._transactions.run(account_id, write)
@@ -287,14 +287,15 @@ def _put(
     day = today()
     if accepted:
         site.revision += 1
-        site.document_count += sum(count for count in created if isinstance(count, int))
+        added = sum(count for count in created if isinstance(count, int))
+        site.document_count += added
         brings_fields = remember(site, site_kinds.kinds)
         changed_at = store(session, site.id, site.revision, accepted.values())
         session.flush()
         written_counts = (
             len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int)
         )
-        day = count_changed(session, account_id, sum(written_counts))
+        day = count_changed(session, account_id, sum(written_counts), added=added)
         written = [Document.of(document.id, document.fields, changed_at) for document, _ in accepted.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
@@ -357,7 +358,7 @@ def _change(
         raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, f"Document {missing!r} not found. Nothing was changed.")
     brings_fields = remember(site, site_kinds.kinds)
     session.flush()
-    day = count_changed(session, account_id, count)
+    day = count_changed(session, account_id, count, added=0)
     return Written(_Changed(site.revision, count, day), account_id if brings_fields else None)
 
 

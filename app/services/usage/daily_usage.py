@@ -12,15 +12,14 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import case, delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
@@ -28,11 +27,10 @@ from app.counters.base import CounterStore
 from app.counters.metering import Floor, day_from_number, day_number, day_of
 from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
-from app.models import Account, Key, Site, UsageDay
-from app.plans import PlanLimits
+from app.models import Account, Site, UsageDay
 from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, left_journals
 from app.services.analytics.event_lines import frame, unframe
-from app.services.sites import listed
+from app.services.sites import count_documents, listed
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
 log = logging.getLogger(__name__)
@@ -43,9 +41,24 @@ RETENTION = timedelta(days=400)
 """Age at which copies are deleted."""
 
 _COUNT_CHANGED = """
-INSERT INTO usage_days (account_id, day, searches, indexing_operations, documents_changed) VALUES ({0}, {0}, 0, 0, {0})
-ON CONFLICT (account_id, day) DO UPDATE
-SET documents_changed = usage_days.documents_changed + excluded.documents_changed
+INSERT INTO usage_days
+    (account_id, day, searches, indexing_operations, documents_changed, documents_before, most_documents)
+SELECT {0}, {0}, 0, 0, {0}, total - {0}, CASE WHEN {0} < 0 THEN total - {0} ELSE total END
+FROM (
+    SELECT COALESCE(SUM(document_count), 0) AS total FROM sites WHERE account_id = {0} AND deleted_at IS NULL
+) AS stored
+WHERE true
+ON CONFLICT (account_id, day) DO UPDATE SET
+    documents_changed = usage_days.documents_changed + excluded.documents_changed,
+    documents_before = COALESCE(usage_days.documents_before, excluded.documents_before),
+    most_documents = CASE
+        WHEN usage_days.most_documents > excluded.most_documents THEN usage_days.most_documents
+        ELSE excluded.most_documents
+    END
+"""
+_COUNT_CRAWLED = """
+INSERT INTO usage_days (account_id, day, searches, indexing_operations, pages_crawled) VALUES ({0}, {0}, 0, 0, {0})
+ON CONFLICT (account_id, day) DO UPDATE SET pages_crawled = usage_days.pages_crawled + excluded.pages_crawled
 """
 
 
@@ -124,33 +137,64 @@ class CopiedUsage:
 
 
 def _lower(earlier: DayUsage, later: DayUsage) -> DayUsage:
-    return DayUsage(earlier.day, min(earlier.used, later.used), min(earlier.indexing, later.indexing))
+    return DayUsage(
+        earlier.day,
+        min(earlier.used, later.used),
+        min(earlier.indexing, later.indexing),
+        min(earlier.refused, later.refused),
+    )
 
 
 def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
-    if not usage.used and not usage.indexing:
+    if not (usage.used or usage.indexing or usage.refused):
         return
     if session.get(Account, account_id, with_for_update=ROW_LOCK) is None:
         return  # It was deleted meanwhile.
     copied = session.get(UsageDay, (account_id, usage.day))
     if copied is None:
-        copied = UsageDay(account_id=account_id, day=usage.day, searches=0, indexing_operations=0)
+        copied = UsageDay(account_id=account_id, day=usage.day, searches=0, indexing_operations=0, refused_searches=0)
         session.add(copied)
     # Another process may have copied a later reading. A copy never falls.
     copied.searches = max(copied.searches, usage.used)
     copied.indexing_operations = max(copied.indexing_operations, usage.indexing)
+    copied.refused_searches = max(copied.refused_searches, usage.refused)
 
 
-def count_changed(session: Session, account_id: int, documents: int) -> date:
+def count_changed(session: Session, account_id: int, documents: int, *, added: int) -> date:
     """Count documents that this transaction writes or deletes. Returns the day they count toward.
 
-    Locks the account, as the copying process does.
+    Call it after flushing the sites. Locks the account's usage of the day, as the copying process does.
+
+    Args:
+        documents: Number of documents to charge as indexing operations.
+        added: Change of the number of stored documents; negative if documents were removed.
     """
     day = today()
+    _execute(session, _COUNT_CHANGED, account_id, day.isoformat(), documents, added, added, added, account_id)
+    return day
+
+
+@contextmanager
+def noting_documents(session: Session, account_id: int) -> Iterator[None]:
+    """Record a change of the number of stored documents that is not charged, such as restoring a site."""
+    before = count_documents(session, account_id)
+    yield
+    session.flush()
+    added = count_documents(session, account_id) - before
+    if added:
+        count_changed(session, account_id, 0, added=added)
+
+
+def count_crawled(session: Session, account_id: int, pages: int) -> None:
+    """Count pages whose outcomes this transaction stores."""
+    if pages:
+        _execute(session, _COUNT_CRAWLED, account_id, today().isoformat(), pages)
+
+
+def _execute(session: Session, statement: str, *values: int | str) -> None:
     connection = session.connection()
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    connection.exec_driver_sql(_COUNT_CHANGED.format(mark), (account_id, day.isoformat(), documents))
-    return day
+    connection.exec_driver_sql(statement.format(mark), values)
 
 
 def discount_changed(session: Session, account_id: int, day: date, documents: int) -> None:
@@ -176,18 +220,23 @@ def usage_between(
         CountersUnavailable: Usage cannot be read.
     """
     counted_days = [] if counters is None else counters.usage_between(account_id, first_day, last_day)
-    days = {usage.day: usage for usage in counted_days}
     copies = select(UsageDay).where(
         UsageDay.account_id == account_id, UsageDay.day >= first_day, UsageDay.day <= last_day
     )
-    for copied in session.scalars(copies):
+    return merge_copies(counted_days, session.scalars(copies))
+
+
+def merge_copies(counted_days: Iterable[DayUsage], copies: Iterable[UsageDay]) -> Sequence[DayUsage]:
+    """Return an account's days with usage, oldest first, from its counts and their copies."""
+    days = {usage.day: usage for usage in counted_days}
+    for copied in copies:
         counted = days.get(copied.day, DayUsage(copied.day, 0, 0))
         days[copied.day] = DayUsage(
             copied.day,
             max(counted.used, copied.searches),
             # Clients report the former to the counter store; SQL alone counts the latter.
             max(counted.indexing, copied.indexing_operations) + copied.documents_changed,
-            counted.refused,
+            max(counted.refused, copied.refused_searches),
         )
     return [days[day] for day in sorted(days)]
 
@@ -213,60 +262,6 @@ def find_index(session: Session, account_id: int, index: str) -> int:
         if site is not None and index in (site.index, site.engine_index):
             return site.id
     raise ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found.")
-
-
-@dataclass(frozen=True, slots=True)
-class AccountUsage:
-    """Usage of one account.
-
-    Attributes:
-        searches_today, searches_this_month: Charged searches in the UTC day and month, from copies up to a minute old.
-        keys: Number of keys, including disabled and expired keys.
-    """
-
-    account: Account
-    searches_today: int
-    searches_this_month: int
-    documents: int
-    sites: int
-    keys: int
-
-    def share(self, limits: PlanLimits) -> float:
-        """Return the used share of the most used quota; 1.0 means that it is exhausted."""
-        used = (
-            (self.searches_today, limits.searches_per_day),
-            (self.documents, limits.documents),
-            (self.sites, limits.sites),
-            (self.keys, limits.keys),
-        )
-        return max((count / max(limit, 1) for count, limit in used if limit is not None), default=0.0)
-
-
-def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
-    """Return all accounts with their usage, oldest first. The number of SQL queries is fixed."""
-    month = (
-        select(
-            UsageDay.account_id,
-            func.sum(UsageDay.searches),
-            func.sum(case((UsageDay.day == today, UsageDay.searches), else_=0)),
-        )
-        .where(UsageDay.day >= today.replace(day=1), UsageDay.day <= today)
-        .group_by(UsageDay.account_id)
-    )
-    searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
-    in_use = Site.deleted_at.is_(None)
-    counted = (
-        select(Site.account_id, func.count(), func.sum(Site.document_count)).where(in_use).group_by(Site.account_id)
-    )
-    sites = {account_id: (count, int(documents)) for account_id, count, documents in session.execute(counted)}
-    of_accounts = select(Key.account_id, func.count()).join(Site).where(in_use).group_by(Key.account_id)
-    keys = dict(session.execute(of_accounts).all())
-    listed = []
-    for account in session.scalars(select(Account).order_by(Account.id)):
-        in_month, of_day = searches.get(account.id, (0, 0))
-        count, documents = sites.get(account.id, (0, 0))
-        listed.append(AccountUsage(account, of_day, in_month, documents, count, keys.get(account.id, 0)))
-    return listed
 
 
 PORTION_BYTES = 131_072

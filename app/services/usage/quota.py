@@ -33,6 +33,8 @@ FILES_LIMIT = 300
 """Requests per minute for an account's agent files on large plans. A file may have 5 MiB."""
 BOX_FACTOR = 10
 """Multiple of the plan's request limits that applies to the search box's requests other than searches."""
+OPERATOR_WINDOW = WindowRequest("operator", 600, MINUTE_SECONDS)
+"""Requests per minute with the operator token."""
 NEW_SITES_LIMIT = 20
 """Number of sites that an account may create per day, in addition to its plan's number of sites."""
 MAX_NEW_SITES = 1_000

@@ -30,6 +30,7 @@ from app.services.webhooks import announce
 from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"
+OPERATOR_TOKEN = "the-operator-token-of-the-examples"
 NOW = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
 MEASURED = {
     "processingTimeMs": 2,
@@ -130,6 +131,8 @@ class Story:
             return self._browsers[-1].call
         if path.startswith("/engine/"):
             return ApiClient(self._app, self.answers["showClientInfo"][JSON]["engine_key"]).call
+        if "operatorToken" in schemes:
+            return ApiClient(self._app, OPERATOR_TOKEN).call
         if self._token and "privateKey" in schemes:
             return ApiClient(self._app, self._token).call
         return self._owner.call
@@ -184,6 +187,9 @@ class Story:
         gains = {"opening hours": {"hours": 2.4, "way": 0.7}}
         with self._runtime.database.write() as session:
             session.merge(ClickLessons(site_id=1, learned_day=None, clicks_since=None, gains=gains))
+
+    def _before_listAccounts(self) -> None:
+        self._runtime.usage_copies.finish()
 
     def _before_beginSync(self) -> None:
         """Run an earlier sync of the source with a page that the next sync lacks."""

@@ -16,7 +16,7 @@ import time_machine
 import app.apidoc
 from app.apidoc.example_requests import REQUESTS
 from app.apidoc.examples import FILE, read_answers
-from tests.apidoc.examples.story import BASE_URL, NOW, Story, Told, without_tokens
+from tests.apidoc.examples.story import BASE_URL, NOW, OPERATOR_TOKEN, Story, Told, without_tokens
 from tests.conftest import close_app, make_app, make_settings
 
 
@@ -29,6 +29,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         "database_url": f"sqlite:///{folder / 'service.db'}",
         "limits_url": "",
         "public_url": BASE_URL,
+        "operator_token": OPERATOR_TOKEN,
     }
     installation = make_app(make_settings(folder, **local))
     with time_machine.travel(NOW, tick=False) as clock, pytest.MonkeyPatch.context() as patch:

@@ -82,6 +82,19 @@ def test_second_run_of_an_unchanged_site_fetches_no_bodies(runner: Runner, websi
     assert sorted(runner.left_out(first).values()) == ["canonical", "duplicate", "noindex"]
 
 
+def test_crawled_pages_on_the_dashboard_are_those_that_runs_indexed_or_confirmed(
+    runner: Runner, website: Website
+) -> None:
+    make_site(website, 5)
+    website.pages["/4"] = html("Hidden", head='<meta name="robots" content="noindex">')
+    source = runner.add()
+    runs_of_source = [runner.run(source), runner.run(source), runner.run(source, urls=[website.address("/1")])]
+
+    usage = assert_ok(runner.tenant.private.get("/dashboard"))["usage"]
+
+    assert usage["pages_crawled_this_month"] == sum(run.indexed + run.unchanged for run in runs_of_source) == 11
+
+
 def make_site(website: Website, count: int) -> None:
     """Serve a start page that links to ``count`` pages."""
     website.pages = {f"/{n}": html(f"Page {n}") for n in range(count)}

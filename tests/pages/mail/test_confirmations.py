@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.operations import accounts as account_operations
+from app.operations import operator as account_operations
 from app.runtime import Runtime
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant

@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.models import Identity, Member
-from app.operations import accounts as account_operations
+from app.operations import operator as account_operations
 from app.runtime import Runtime
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, add_member, register_browser, register_tenant

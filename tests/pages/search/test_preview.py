@@ -41,7 +41,7 @@ def _used(tenant: Tenant) -> int:
 
 def _set_quota(app: Flask, tenant: Tenant, searches: int) -> None:
     with app.extensions["runtime"].database.write() as session:
-        accounts.set_plan(session, tenant.account_id, "pro", {"searches_per_day": searches})
+        accounts.change_plan(session, tenant.account_id, "pro", {"searches_per_day": searches})
 
 
 def test_search_on_the_try_page_is_free_and_excluded_from_analytics(

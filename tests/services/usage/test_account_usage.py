@@ -12,7 +12,7 @@ from sqlalchemy import event, insert
 from app.clock import now
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits
-from app.services.usage.daily_usage import AccountUsage, list_account_usage
+from app.services.usage.account_usage import AccountUsage, list_account_usage
 from tests.callers import register_browser
 
 TODAY = date(2026, 3, 10)

@@ -20,7 +20,7 @@ from standardwebhooks import WebhookVerificationError
 
 from app import runtime as runtime_module
 from app.models import Webhook, WebhookDelivery
-from app.operations.accounts import resume_account, suspend_account
+from app.operations.operator import resume_account, suspend_account
 from app.runtime import Runtime, create_runtime
 from app.services import webhooks as queue
 from app.services.webhook_delivery import NotSent

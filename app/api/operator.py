@@ -1,0 +1,169 @@
+"""The operator API: accounts, and their usage for invoices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from flask import Response, request
+
+from app.apidoc.openapi import ApiBlueprint
+from app.clock import today
+from app.errors import ErrorCode, field_error
+from app.operations import operator as operations
+from app.operations.operator import account_not_found
+from app.runtime import runtime
+from app.services.usage.account_usage import AccountFilter, describe, list_accounts, show_account
+from app.services.usage.month_usage import MonthUsage, report_month
+from app.web.auth import FOR_OPERATOR
+from app.web.policy import OperationPolicy
+from app.web.responses import CSV, csv_response, prefers
+from app.wording import csv_lines, harmless
+from schemas.base import NothingSchema
+from schemas.operator import (
+    MonthQuerySchema,
+    MonthReportSchema,
+    OperatorAccountAnswerSchema,
+    OperatorAccountCreateSchema,
+    OperatorAccountListSchema,
+    OperatorAccountQuerySchema,
+    OperatorAccountShowSchema,
+    OperatorAccountUpdateSchema,
+    SuspensionSchema,
+)
+from schemas.sites import SuccessSchema
+
+blp = ApiBlueprint(
+    "operator",
+    __name__,
+    description="Accounts of all customers, for the operator of the service. Off unless `OPERATOR_TOKEN` is set.",
+)
+
+_POLICY = OperationPolicy(FOR_OPERATOR)
+_ACCOUNT = "/api/operator/accounts/<int(signed=True):account_id>"
+_ERRORS = (ErrorCode.ACCOUNT_NOT_FOUND,)
+
+
+@blp.route("/api/operator/accounts", methods=["GET"])
+@blp.operation("listAccounts", _POLICY)
+@blp.arguments(OperatorAccountQuerySchema, location="query")
+@blp.response(200, OperatorAccountListSchema)
+def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
+    """List accounts with their usage beside their limits. Searches are up to a minute behind."""
+    current_runtime = runtime()
+    limit, offset = query["limit"], query["offset"]
+    chosen = AccountFilter(query["q"], query.get("plan"), query.get("status"))
+    with current_runtime.database.read() as session:
+        listed = list_accounts(session, current_runtime.plans, today(), chosen, query["sort"])
+    page = [describe(*each) for each in listed[offset : offset + limit]]
+    return {"accounts": page, "total": len(listed), "limit": limit, "offset": offset}
+
+
+@blp.route("/api/operator/accounts", methods=["POST"])
+@blp.operation("createAccount", _POLICY, body=True)
+@blp.arguments(OperatorAccountCreateSchema)
+@blp.response(201, OperatorAccountAnswerSchema)
+def create_account(chosen: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Create an account: with a password, or as an invitation by e-mail."""
+    account_id = operations.create_account(runtime(), **{"password": None, "plan": None, **chosen}).id
+    return _answer(account_id), 201, {"Location": f"/api/operator/accounts/{account_id}"}
+
+
+@blp.route(_ACCOUNT, methods=["GET"])
+@blp.operation("showAccount", _POLICY, errors=_ERRORS)
+@blp.response(200, OperatorAccountShowSchema)
+def show_one_account(account_id: int) -> dict[str, Any]:
+    """Get one account."""
+    return {"account": _describe(account_id)}
+
+
+@blp.route(_ACCOUNT, methods=["PATCH"])
+@blp.operation("updateAccount", _POLICY, errors=_ERRORS, body=True)
+@blp.arguments(OperatorAccountUpdateSchema)
+@blp.response(200, OperatorAccountAnswerSchema)
+def update_account(changes: dict[str, Any], account_id: int) -> dict[str, Any]:
+    """Change an account's plan or its own limits. The next request of the account is subject to them."""
+    operations.change_plan(runtime(), account_id, plan=changes.get("plan"), overrides=changes.get("limits"))
+    return _answer(account_id)
+
+
+@blp.route(_ACCOUNT, methods=["DELETE"])
+@blp.operation("removeAccount", _POLICY, errors=_ERRORS, empty_body=True)
+@blp.response(200, SuccessSchema)
+def remove_account(account_id: int) -> dict[str, Any]:
+    """Delete an account with all its sites, keys, documents, and analytics. It cannot be restored."""
+    operations.delete_account(runtime(), account_id)
+    return {"success": True}
+
+
+@blp.route(_ACCOUNT + "/suspend", methods=["POST"])
+@blp.operation("suspendAccount", _POLICY, errors=_ERRORS, body=True)
+@blp.arguments(SuspensionSchema)
+@blp.response(200, OperatorAccountAnswerSchema)
+def suspend_account(suspension: dict[str, Any], account_id: int) -> dict[str, Any]:
+    """Suspend an account. Its keys and members get 403 `account_suspended`, and crawls stop; no data is deleted.
+
+    Suspending it again replaces the reason.
+    """
+    operations.suspend_account(runtime(), account_id, suspension["reason"])
+    return _answer(account_id)
+
+
+@blp.route(_ACCOUNT + "/resume", methods=["POST"])
+@blp.operation("resumeAccount", _POLICY, errors=_ERRORS, body=True)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
+@blp.response(200, OperatorAccountAnswerSchema)
+def resume_account(nothing: dict[str, Any], account_id: int) -> dict[str, Any]:
+    """End the suspension of an account."""
+    operations.resume_account(runtime(), account_id)
+    return _answer(account_id)
+
+
+def _answer(account_id: int) -> dict[str, Any]:
+    return {"success": True, "account": _describe(account_id)}
+
+
+def _describe(account_id: int) -> Mapping[str, Any]:
+    with runtime().database.read() as session:
+        account = show_account(session, runtime().plans, today(), account_id)
+    if account is None:
+        raise account_not_found()
+    return account
+
+
+_COLUMNS = ("month", "account_id", "email", "name", "plan", *(member.name for member in fields(MonthUsage)), "final")
+
+
+@blp.route("/api/operator/usage", methods=["GET"])
+@blp.operation("showUsage", _POLICY)
+@blp.arguments(MonthQuerySchema, location="query")
+@blp.response(200, MonthReportSchema)
+@blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
+def show_usage(query: dict[str, Any]) -> dict[str, Any] | Response:
+    """Report the usage of all accounts in a month, for invoices. With `Accept: text/csv`, get it as a table."""
+    current_runtime = runtime()
+    month = query["month"]
+    if month > today():
+        raise field_error("month", "out_of_range", "must not be in the future")
+    with current_runtime.database.read() as session:
+        report = report_month(session, current_runtime.counters, month)
+    rows = [
+        {
+            "account_id": account.id,
+            "email": account.email,
+            "name": account.name,
+            "plan": account.plan,
+            **asdict(usage),
+        }
+        for account, usage in report.accounts
+    ]
+    answer = {"month": f"{month:%Y-%m}", "final": report.is_final}
+    if not prefers(request, CSV):
+        return {**answer, "accounts": rows}
+    return csv_response(csv_lines([_COLUMNS, *(_cells({**answer, **row}) for row in rows)]), f"usage-{month:%Y-%m}.csv")
+
+
+def _cells(row: Mapping[str, Any]) -> list[Any]:
+    texts = {name: harmless(row[name]) for name in ("email", "name", "plan")}
+    return [{**row, **texts, "final": str(row["final"]).lower()}[column] for column in _COLUMNS]

@@ -1,0 +1,180 @@
+"""Usage of accounts in a calendar month (UTC), as customers see it and as an invoice needs it.
+
+The usage of the current month is computed from its days. An hour after the month, the figures are stored once for each
+account and never change again (:func:`close_last_month`), so that an invoice can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore
+from app.models import Account, Site, UsageDay, UsageMonth
+from app.services.usage.daily_usage import merge_copies
+from app.storage.database import ROW_LOCK, Database
+
+CLOSED_AFTER = timedelta(hours=1)
+"""Time after the end of a month when its usage is stored. Copies and refunds of the last searches take minutes."""
+ACCOUNTS_AT_ONCE = 100
+"""Maximum number of accounts whose months are stored in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthUsage:
+    """One account's usage in one month.
+
+    Attributes:
+        searches: Charged searches.
+        refused_searches: Searches that a limit of the plan rejected.
+        indexing_operations: Documents written or deleted through this service, and reported operations.
+        most_documents: Highest number of documents stored at any time.
+        pages_crawled: Pages that crawls indexed or confirmed as unchanged.
+    """
+
+    searches: int
+    refused_searches: int
+    indexing_operations: int
+    most_documents: int
+    pages_crawled: int
+
+
+def first_of_next_month(month: date) -> date:
+    """Return the first day of the month after ``month``."""
+    return (month.replace(day=1) + timedelta(days=32)).replace(day=1)
+
+
+def first_of_last_month(day: date) -> date:
+    """Return the first day of the month before the month of ``day``."""
+    return (day.replace(day=1) - timedelta(days=1)).replace(day=1)
+
+
+def usage_of_month(
+    session: Session, counters: CounterStore | None, account_ids: Sequence[int], month: date
+) -> dict[int, MonthUsage]:
+    """Compute the usage of accounts in a month from its days.
+
+    Args:
+        counters: ``None`` to read the copies of its counts only.
+        month: First day of the month.
+
+    Raises:
+        CountersUnavailable: Usage cannot be read.
+    """
+    last = first_of_next_month(month) - timedelta(days=1)
+    copies: dict[int, list[UsageDay]] = {account_id: [] for account_id in account_ids}
+    of_month = UsageDay.account_id.in_(account_ids), UsageDay.day >= month, UsageDay.day <= last
+    for copied in session.scalars(select(UsageDay).where(*of_month)):
+        copies[copied.account_id].append(copied)
+    documents = _documents_after(session, account_ids, last)
+    usages = {}
+    for account_id, days in copies.items():
+        counted_days = [] if counters is None else counters.usage_between(account_id, month, last)
+        merged = merge_copies(counted_days, days)
+        stored = [day.most_documents for day in days if day.most_documents is not None]
+        usages[account_id] = MonthUsage(
+            searches=sum(day.used for day in merged),
+            refused_searches=sum(day.refused for day in merged),
+            indexing_operations=sum(day.indexing for day in merged),
+            # Without a change in the month, the number was the same at all times.
+            most_documents=max(stored, default=documents.get(account_id, 0)),
+            pages_crawled=sum(day.pages_crawled for day in days),
+        )
+    return usages
+
+
+def _documents_after(session: Session, account_ids: Sequence[int], last: date) -> dict[int, int]:
+    """Return the number of documents stored at the end of a day: before the next change, or now if there was none."""
+    counts = (
+        select(Site.account_id, func.sum(Site.document_count))
+        .where(Site.account_id.in_(account_ids), Site.deleted_at.is_(None))
+        .group_by(Site.account_id)
+    )
+    documents = {account_id: int(count) for account_id, count in session.execute(counts)}
+    changed = UsageDay.account_id.in_(account_ids), UsageDay.day > last, UsageDay.documents_before.is_not(None)
+    next_days = select(UsageDay.account_id, func.min(UsageDay.day).label("day")).where(*changed)
+    next_day = next_days.group_by(UsageDay.account_id).subquery()
+    before = select(UsageDay.account_id, UsageDay.documents_before).join(
+        next_day, (next_day.c.account_id == UsageDay.account_id) & (next_day.c.day == UsageDay.day)
+    )
+    return documents | {account_id: count or 0 for account_id, count in session.execute(before)}
+
+
+@dataclass(frozen=True, slots=True)
+class MonthReport:
+    """Usage of all accounts in a month, oldest account first.
+
+    Attributes:
+        is_final: Whether the figures no longer change.
+    """
+
+    accounts: Sequence[tuple[Account, MonthUsage]]
+    is_final: bool
+
+
+def report_month(session: Session, counters: CounterStore, month: date) -> MonthReport:
+    """Report the usage of all accounts that existed in a month.
+
+    Args:
+        month: First day of the month.
+
+    Raises:
+        CountersUnavailable: Usage cannot be read.
+    """
+    accounts = session.scalars(select(Account).where(_existed(month)).order_by(Account.id)).all()
+    stored = {
+        row.account_id: MonthUsage(
+            row.searches, row.refused_searches, row.indexing_operations, row.most_documents, row.pages_crawled
+        )
+        for row in session.scalars(select(UsageMonth).where(UsageMonth.month == month))
+    }
+    missing = [account.id for account in accounts if account.id not in stored]
+    for start in range(0, len(missing), ACCOUNTS_AT_ONCE):
+        stored |= usage_of_month(session, counters, missing[start : start + ACCOUNTS_AT_ONCE], month)
+    listed = [(account, stored[account.id]) for account in accounts]
+    return MonthReport(listed, is_final=not missing and _is_over(month))
+
+
+def close_last_month(database: Database, counters: CounterStore) -> int:
+    """Store the usage of last month for all accounts that lack it, and return their number.
+
+    Several processes may call this simultaneously.
+
+    Raises:
+        CountersUnavailable: Usage cannot be read. The next call continues.
+    """
+    month = first_of_last_month(now().date())
+    closed = 0
+    while _is_over(month):
+        with database.read() as session:
+            has_row = select(UsageMonth.account_id).where(UsageMonth.month == month)
+            without = select(Account.id).where(_existed(month), Account.id.not_in(has_row))
+            ids = session.scalars(without.order_by(Account.id).limit(ACCOUNTS_AT_ONCE)).all()
+            usages = usage_of_month(session, counters, ids, month) if ids else {}
+        if not ids:
+            break
+        with database.write() as session:
+            for account_id, usage in usages.items():
+                # The lock serializes processes, and the account may have been deleted meanwhile.
+                account = session.get(Account, account_id, with_for_update=ROW_LOCK)
+                if account is not None and session.get(UsageMonth, (account_id, month)) is None:
+                    session.add(UsageMonth(account_id=account_id, month=month, **asdict(usage)))
+                    closed += 1
+    return closed
+
+
+def _existed(month: date) -> ColumnElement[bool]:
+    return Account.created_at < _start_of(first_of_next_month(month))
+
+
+def _is_over(month: date) -> bool:
+    return now() >= _start_of(first_of_next_month(month)) + CLOSED_AFTER
+
+
+def _start_of(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

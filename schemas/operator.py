@@ -1,0 +1,220 @@
+"""The operator API: accounts, and their usage in a month."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from schemas.accounts import MAX_REASON_LENGTH, Email, chosen_password
+from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.fields import MAX_INTEGER, RowNumber, Text, WholeNumber
+from schemas.sites import PageQuerySchema
+from schemas.validation.problems import Problem
+
+ACCOUNT_STATUSES = ("active", "suspended")
+ACCOUNT_ORDERS = ("created_at", "quota", "searches", "documents")
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
+
+
+class Month(Text):
+    """A calendar month, read as its first day."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(metadata={"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$", **kwargs.pop("metadata", {})}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        match = _MONTH.fullmatch(super()._deserialize(value, attr, data, **kwargs))
+        # Years before 1970 would be dates that no database or clock of the service has seen.
+        if match is None or int(match[1]) < 1970:
+            raise ValidationError([Problem("must be a month, such as 2026-11", "invalid_date")])
+        return date(int(match[1]), int(match[2]), 1)
+
+
+def _limit() -> WholeNumber:
+    return WholeNumber(high=MAX_INTEGER - 1, allow_none=True)
+
+
+class OwnLimitsSchema(BodySchema):
+    """An account's own limits, which override its plan's. `null` is unlimited; the plan sets limits that are absent."""
+
+    requests_per_minute = _limit()
+    requests_per_day = _limit()
+    searches_per_day = _limit()
+    documents = _limit()
+    keys = _limit()
+    sites = _limit()
+
+
+class OperatorAccountQuerySchema(PageQuerySchema):
+    """A selection of accounts, and their order."""
+
+    q = Text(
+        load_default="",
+        max_length=254,
+        metadata={"description": "Part of the name or e-mail address, in any case, or the account's id."},
+    )
+    plan = Text(max_length=32)
+    status = Text(choices=ACCOUNT_STATUSES)
+    sort = Text(
+        load_default="created_at",
+        choices=ACCOUNT_ORDERS,
+        metadata={
+            "description": "Newest or highest first. `quota`: the account's most used quota; `searches`: of today, "
+            "then of this month."
+        },
+    )
+
+
+class OperatorAccountCreateSchema(BodySchema):
+    """A new account and its owner."""
+
+    name = Text(required=True, trim=True, min_length=1, max_length=100)
+    email = Email(required=True)
+    password = chosen_password(
+        metadata={
+            "description": "The owner's password. Without it, the owner receives an e-mail with a link to choose one."
+        }
+    )
+    plan = Text(min_length=1, max_length=32, metadata={"description": "Default: the setting `DEFAULT_PLAN`."})
+
+
+class OperatorAccountUpdateSchema(UpdateSchema):
+    """Changes to an account's plan and limits."""
+
+    plan = Text(min_length=1, max_length=32)
+    limits = fields.Nested(
+        OwnLimitsSchema,
+        metadata={"description": "Replaces all of the account's own limits; an empty object removes them."},
+    )
+
+
+class SuspensionSchema(BodySchema):
+    """A suspension."""
+
+    reason = Text(
+        load_default="",
+        trim=True,
+        max_length=MAX_REASON_LENGTH,
+        metadata={"description": "Message shown to the account's members and API clients."},
+    )
+
+
+class AccountUsageSchema(Schema):
+    """Current usage of an account, up to a minute old."""
+
+    searches_today = fields.Integer(required=True)
+    searches_this_month = fields.Integer(required=True)
+    documents = fields.Integer(required=True)
+    sites = fields.Integer(required=True)
+    keys = fields.Integer(required=True, metadata={"description": "Includes disabled and expired keys."})
+
+
+def _quota() -> fields.Integer:
+    return fields.Integer(required=True, allow_none=True)
+
+
+def _moment(**kwargs: Any) -> fields.String:
+    return fields.String(required=True, metadata={"format": "date-time"}, **kwargs)
+
+
+class QuotasSchema(Schema):
+    """Limits in force for an account; `null` is unlimited."""
+
+    requests_per_minute = _quota()
+    requests_per_day = _quota()
+    searches_per_day = _quota()
+    documents = _quota()
+    keys = _quota()
+    sites = _quota()
+
+
+class OperatorAccountSchema(Schema):
+    """An account, with its usage beside its limits."""
+
+    id = RowNumber(required=True)
+    email = fields.String(required=True, metadata={"description": "E-mail address of the account's first owner."})
+    name = fields.String(required=True)
+    plan = fields.String(required=True)
+    limits = fields.Dict(
+        keys=fields.String(),
+        values=fields.Integer(allow_none=True),
+        required=True,
+        metadata={"description": "The account's own limits, which override its plan's; `null` is unlimited."},
+    )
+    status = fields.String(required=True, metadata={"enum": list(ACCOUNT_STATUSES)})
+    suspended_at = _moment(allow_none=True)
+    suspension_reason = fields.String(required=True)
+    created_at = _moment()
+    usage = fields.Nested(AccountUsageSchema, required=True)
+    quotas = fields.Nested(
+        QuotasSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "Limits in force; `null` if the plan is no longer in the plans file."},
+    )
+
+
+class OperatorAccountListSchema(Schema):
+    """Accounts."""
+
+    accounts = fields.List(fields.Nested(OperatorAccountSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class OperatorAccountShowSchema(Schema):
+    """One account."""
+
+    account = fields.Nested(OperatorAccountSchema, required=True)
+
+
+class OperatorAccountAnswerSchema(OperatorAccountShowSchema):
+    """The created or changed account."""
+
+    success = fields.Boolean(required=True)
+
+
+class MonthQuerySchema(QuerySchema):
+    """The month to report."""
+
+    month = Month(required=True, metadata={"description": "A month in UTC, at the latest the current one."})
+
+
+class AccountMonthSchema(Schema):
+    """Usage of one account in one month."""
+
+    account_id = RowNumber(required=True)
+    email = fields.String(required=True)
+    name = fields.String(required=True)
+    plan = fields.String(required=True, metadata={"description": "The current plan."})
+    searches = fields.Integer(required=True, metadata={"description": "Charged searches."})
+    refused_searches = fields.Integer(
+        required=True, metadata={"description": "Searches rejected by the plan's daily search quota or request limits."}
+    )
+    indexing_operations = fields.Integer(
+        required=True,
+        metadata={
+            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
+        },
+    )
+    most_documents = fields.Integer(
+        required=True, metadata={"description": "Highest number of documents stored at any time in the month."}
+    )
+    pages_crawled = fields.Integer(
+        required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
+    )
+
+
+class MonthReportSchema(Schema):
+    """Usage of all accounts in a month (UTC), oldest account first. Deleted accounts are not included."""
+
+    month = fields.String(required=True, metadata={"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"})
+    final = fields.Boolean(
+        required=True,
+        metadata={"description": "Whether the figures no longer change, as from about an hour after the month."},
+    )
+    accounts = fields.List(fields.Nested(AccountMonthSchema), required=True)
