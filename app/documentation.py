@@ -24,8 +24,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "operations", "mail", "login", "security", "deployment", "upgrading", "engines", "architecture",
-        "contributing", "design", "benchmarks", "glossary",
+        README, "operations", "scaling", "mail", "login", "security", "deployment", "upgrading", "engines",
+        "architecture", "contributing", "design", "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""
@@ -75,7 +75,12 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "looking-up-an-address": "sources#look-up-a-url",
         "manners": "sources#politeness",
     },
-    "operations": {"mail": "mail"},
+    "operations": {
+        "mail": "mail",
+        "several-machines": "scaling#several-machines",
+        "what-redis-may-lose": "scaling#what-redis-may-lose",
+        "moving-to-another-engine": "scaling#moving-to-another-engine",
+    },
     "analytics": {"what-is-kept-of-visitors": "analytics#privacy-the-data-stored-about-visitors"},
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
