@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from app.mail_settings import mail_problems
+from app.feature_settings import embedder_problems, mail_problems, operator_problems
 from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
 """The number that means "unlimited" in responses where clients expect an integer."""
-LOCAL_EMBEDDERS = ("minilm", "fastembed")
-"""Values of EMBEDDER that run a model on this machine; others are addresses."""
 
 
 class ConfigurationError(Exception):
@@ -128,6 +126,17 @@ class Settings:
         "",
         "Bearer token for the operator API, at least 32 characters; while you change it, the new and the old one, "
         "separated by a space. Empty: the operator API is off.",
+    )
+    operator_webhook_url: str = _setting(
+        "", "URL that receives webhook events on all accounts; requires OPERATOR_WEBHOOK_SECRET. Empty: none is sent."
+    )
+    operator_webhook_secret: str = _setting(
+        "", "Secret that signs these events: `whsec_` and the Base64 of 24 to 64 random bytes."
+    )
+    upgrade_url: str = _setting(
+        "",
+        "URL of the button *Upgrade* on the plans page, such as a payment page; `{account}` becomes the account's id, "
+        "`{plan}` the plan's name. Empty: no button.",
     )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
@@ -274,9 +283,6 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR."
     if settings.secret_key and len(settings.secret_key) < 32:
         yield "SECRET_KEY must have at least 32 characters."
-    tokens = settings.operator_tokens
-    if len(tokens) > 2 or any(len(token) < 32 or not token.isascii() for token in tokens):
-        yield "OPERATOR_TOKEN must be one or two tokens of at least 32 ASCII characters, separated by a space."
     shared = settings.database_url and not settings.database_url.startswith("sqlite")
     if shared and not settings.secret_key:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
@@ -284,7 +290,13 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "DOCS_SEARCH_KEY must be a public key: it appears in pages."
     yield from mail_problems(settings.smtp_url, settings.mail_from, settings.public_url, settings.operator_contact)
     yield from _oidc_problems(settings)
-    yield from _embedder_problems(settings)
+    yield from embedder_problems(settings.embedder, settings.embedder_model, settings.embedder_key)
+    yield from operator_problems(
+        settings.operator_tokens,
+        settings.operator_webhook_url,
+        settings.operator_webhook_secret,
+        settings.upgrade_url,
+    )
     if settings.search_public_url:
         if not settings.search_url.startswith(("typesense", "meilisearch")):
             yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
@@ -317,29 +329,6 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
         yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
     if not settings.password_login and not settings.oidc_issuer:
         yield "PASSWORD_LOGIN=false requires OIDC_ISSUER; otherwise, no one could log in."
-
-
-def _embedder_problems(settings: Settings) -> Iterator[str]:
-    is_address = settings.embedder not in ("", *LOCAL_EMBEDDERS)
-    try:
-        address = urlsplit(settings.embedder)
-        is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
-        is_valid = is_valid and address.port != 0  # A port out of range raises a ValueError.
-    except ValueError:
-        yield "EMBEDDER must be a URL."
-        return
-    if is_address and not is_valid:
-        yield "EMBEDDER must be minilm, fastembed, or the http or https URL of an OpenAI-compatible API."
-    if is_address and "@" in address.netloc:
-        yield "EMBEDDER must not contain a password: set EMBEDDER_KEY."
-    if is_address and not settings.embedder_model:
-        yield "EMBEDDER requires EMBEDDER_MODEL: the name of the model at that address."
-    if settings.embedder_model and not is_address and settings.embedder != "fastembed":
-        yield "EMBEDDER_MODEL requires an address or fastembed in EMBEDDER."
-    if settings.embedder_key and not is_address:
-        yield "EMBEDDER_KEY requires an address in EMBEDDER."
-    if not (settings.embedder_key.isascii() and settings.embedder_key.isprintable()) or " " in settings.embedder_key:
-        yield "EMBEDDER_KEY must be ASCII without spaces."
 
 
 def _complete(settings: Settings) -> Settings:

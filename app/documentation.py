@@ -24,7 +24,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "operations", "scaling", "mail", "login", "security", "deployment", "upgrading", "engines",
+        README, "operations", "scaling", "billing", "mail", "login", "security", "deployment", "upgrading", "engines",
         "architecture", "contributing", "design", "benchmarks", "glossary",
     ),
 }  # fmt: skip

@@ -33,6 +33,23 @@ class PlanLimits:
         return PlanLimits(**values)
 
 
+@dataclass(frozen=True, slots=True)
+class PlanOffer:
+    """What a plan has besides limits; empty if the file does not define it.
+
+    Attributes:
+        price, description: Texts for customers, such as a price of `19 € a month`.
+        engine: Name of the search engine for new sites.
+    """
+
+    price: str = ""
+    description: str = ""
+    engine: str = ""
+
+
+OFFER_NAMES = tuple(f.name for f in fields(PlanOffer))
+MAX_OFFER_LENGTH = 300
+"""Maximum length of each of these texts, in characters."""
 LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
 
 QUOTA_REFUSALS = Counter("search_quota_refusals_total", "What a limit of a plan refused.", ["quota"])
@@ -58,7 +75,10 @@ class PlanTable(Mapping[str, PlanLimits]):
     """
 
     def __init__(self, path: str | Path = SHIPPED_PLANS):
-        self._plans, self._engines = _read(Path(path))
+        tables = _read(Path(path))
+        self._plans = {name: limits for name, (limits, _) in tables.items()}
+        self.offers = {name: offer for name, (_, offer) in tables.items()}
+        """Maps plan names to what they have besides limits."""
 
     def __getitem__(self, name: str) -> PlanLimits:
         return self._plans[name]
@@ -68,10 +88,6 @@ class PlanTable(Mapping[str, PlanLimits]):
 
     def __len__(self) -> int:
         return len(self._plans)
-
-    def engine_of(self, plan: str) -> str | None:
-        """Return the name of the engine for new sites of this plan; ``None`` for any engine."""
-        return self._engines.get(plan)
 
     def limits_of(self, plan: str, overrides: Mapping[str, Any]) -> PlanLimits:
         """Return the limits of an account on ``plan``.
@@ -84,25 +100,30 @@ class PlanTable(Mapping[str, PlanLimits]):
         return self._plans[plan].with_overrides(overrides)
 
 
-def _read(path: Path) -> tuple[dict[str, PlanLimits], dict[str, str]]:
-    """Return the limits of each plan, and the engine of each plan that names one."""
+def _read(path: Path) -> dict[str, tuple[PlanLimits, PlanOffer]]:
     try:
-        tables = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"The plans file {path} cannot be read: {error}") from error
-    plans: dict[str, PlanLimits] = {}
-    engines: dict[str, str] = {}
+    plans: dict[str, tuple[PlanLimits, PlanOffer]] = {}
     for name, table in tables.items():
-        if not isinstance(table, dict) or set(table) - {"engine"} != set(LIMIT_NAMES):
+        if not isinstance(table, dict) or set(table) - set(OFFER_NAMES) != set(LIMIT_NAMES):
             raise ConfigurationError(
-                f"Plan {name!r} in {path} must define exactly: {', '.join(LIMIT_NAMES)}; and may define engine."
+                f"Plan {name!r} in {path} must define {', '.join(LIMIT_NAMES)}, and may define "
+                f"{', '.join(OFFER_NAMES)}."
             )
-        if "engine" in table:
-            engines[name] = str(table.pop("engine"))
-        plans[name] = PlanLimits(**{key: parse_limit(value, f"{name}.{key}") for key, value in table.items()})
+        limits = {key: parse_limit(table[key], f"{name}.{key}") for key in LIMIT_NAMES}
+        offer = {key: _parse_text(table[key], f"{name}.{key}") for key in OFFER_NAMES if key in table}
+        plans[name] = PlanLimits(**limits), PlanOffer(**offer)
     if not plans:
         raise ConfigurationError(f"The plans file {path} defines no plans.")
-    return plans, engines
+    return plans
+
+
+def _parse_text(value: object, name: str) -> str:
+    if not isinstance(value, str) or not value.isprintable() or len(value) > MAX_OFFER_LENGTH:
+        raise ConfigurationError(f"{name} must be one line of at most {MAX_OFFER_LENGTH} characters.")
+    return value.strip()
 
 
 def parse_limit(value: object, name: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from typing import cast
@@ -47,7 +47,7 @@ from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.services.usage.cpu_limits import CpuLimits, ThreadShares
 from app.services.usage.daily_usage import CopiedUsage, LateCharges, UsageCopies
-from app.services.webhook_delivery import Deliverer, NotSent
+from app.services.webhook_delivery import Deliverer, NotSent, Receiver
 from app.storage.database import Database, is_unavailable
 from app.storage.files import FileCopies
 from app.storage.machine_process import Locks, create_locks
@@ -182,13 +182,14 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 
 
 def _check_plan_engines(plans: PlanTable, engines: Engines) -> None:
-    for plan in plans:
-        name = plans.engine_of(plan)
+    for plan, offer in plans.offers.items():
         try:
-            if name is not None:
-                engines.get_named(name)
+            if offer.engine:
+                engines.get_named(offer.engine)
         except KeyError:
-            raise ConfigurationError(f"Plan {plan!r} names the engine {name!r}, which SEARCH_URL does not.") from None
+            raise ConfigurationError(
+                f"Plan {plan!r} names the engine {offer.engine!r}, which SEARCH_URL does not have."
+            ) from None
 
 
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
@@ -215,7 +216,12 @@ def _create_provider(settings: Settings) -> Provider | None:
 
 def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
     tell = partial(queue_notice, public_url=settings.public_url) if settings.sends_mail else None
-    return Deliverer(database, settings.secret_key, partial(_post, settings), tell)
+    operator = None
+    if settings.operator_webhook_url:
+        # The operator, unlike customers, may use a private address.
+        post = partial(_post, replace(settings, crawl_private_addresses=True))
+        operator = Receiver(settings.operator_webhook_url, settings.operator_webhook_secret, post)
+    return Deliverer(database, settings.secret_key, partial(_post, settings), tell, operator)
 
 
 def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:

@@ -56,6 +56,7 @@ _OIDC = {
     "OIDC_CLIENT_SECRET": "secret",
     "PUBLIC_URL": "https://search.example",
 }
+WEBHOOK_SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 WRONG: list[dict[str, str]] = [
     {"EMBEDDER": "minilm", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "other"},
@@ -91,6 +92,18 @@ WRONG: list[dict[str, str]] = [
     {"OPERATOR_TOKEN": f"{'x' * 32} {'y' * 31}"},
     {"OPERATOR_TOKEN": " ".join(("x" * 32, "y" * 32, "z" * 32))},
     {"OPERATOR_TOKEN": "ü" * 32},
+    {"OPERATOR_WEBHOOK_URL": "https://billing.example/hook"},
+    {"OPERATOR_WEBHOOK_SECRET": WEBHOOK_SECRET},
+    {"OPERATOR_WEBHOOK_URL": "ftp://billing.example/", "OPERATOR_WEBHOOK_SECRET": WEBHOOK_SECRET},
+    {"OPERATOR_WEBHOOK_URL": "https://[", "OPERATOR_WEBHOOK_SECRET": WEBHOOK_SECRET},
+    {"OPERATOR_WEBHOOK_URL": "https://billing.example/", "OPERATOR_WEBHOOK_SECRET": WEBHOOK_SECRET[6:]},
+    {"OPERATOR_WEBHOOK_URL": "https://billing.example/", "OPERATOR_WEBHOOK_SECRET": "whsec_c2hvcnQ="},
+    {"OPERATOR_WEBHOOK_URL": "https://billing.example/", "OPERATOR_WEBHOOK_SECRET": "whsec_ü"},
+    {"UPGRADE_URL": "pay.example/{plan}"},
+    {"UPGRADE_URL": "javascript:alert({account})"},
+    {"UPGRADE_URL": "https://{plan}.pay.example/"},
+    {"UPGRADE_URL": "https://pay.example/{account}/{email}"},
+    {"UPGRADE_URL": "https://["},
     {"PUBLIC_URL": "search.example"},
     {"PUBLIC_URL": "ftp://search.example"},
     {"PUBLIC_URL": "https://search.example/?x=1"},

@@ -279,8 +279,9 @@ def test_documented_make_targets_exist() -> None:
 def test_documented_script_matches_the_tested_file(file: Path) -> None:
     language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
     script = file.read_text()
-    assert f"```{language}\n{script}```\n" in PAGES["docs/sync.md"]
-    assert len(script.splitlines()) < 60
+    page, most_lines = ("docs/billing.md", 80) if file.stem == "billing" else ("docs/sync.md", 59)
+    assert f"```{language}\n{script}```\n" in PAGES[page]
+    assert len(script.splitlines()) <= most_lines
 
 
 def curl_examples() -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.config import UNLIMITED, ConfigurationError
-from app.plans import SHIPPED_PLANS, PlanLimits, PlanTable
+from app.plans import SHIPPED_PLANS, PlanLimits, PlanOffer, PlanTable
 
 
 class TestPlansFile:
@@ -40,6 +40,10 @@ class TestPlansFile:
             ("keys = 2", "keys = true"),
             ("keys = 2", 'keys = "many"'),
             ("keys = 2", f"keys = {UNLIMITED}"),
+            ("keys = 2", "keys = 2\nprice = 19"),
+            ("keys = 2", 'keys = 2\nprice = "19\\n20"'),
+            ("keys = 2", f'keys = 2\ndescription = "{"x" * 301}"'),
+            ("keys = 2", 'price = "19 €"'),
             ("[free]", "[free"),
         ],
     )
@@ -49,6 +53,17 @@ class TestPlansFile:
 
         with pytest.raises(ConfigurationError):
             PlanTable(file)
+
+    def test_plans_may_have_a_price_and_a_description(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(
+            SHIPPED_PLANS.read_text().replace("keys = 2", 'keys = 2\nprice = "19 €"\ndescription = " Small "')
+        )
+        plans = PlanTable(file)
+
+        assert plans.offers["free"] == PlanOffer("19 €", "Small")
+        assert plans.offers["pro"] == PlanOffer()
+        assert plans["free"] == PlanTable()["free"]
 
     def test_empty_plans_file_raises_configuration_error(self, tmp_path: Path) -> None:
         file = tmp_path / "plans.toml"

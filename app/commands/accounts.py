@@ -16,8 +16,7 @@ from app.operations import operator as operations
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
 from app.services.accounts.members import find_members
-from app.services.sites import MAX_INT64
-from app.services.usage.account_usage import account_record
+from app.services.sites import MAX_INT64, describe_account
 from schemas.accounts import MAX_PASSWORD_LENGTH, MAX_REASON_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
@@ -81,7 +80,7 @@ def create(email: str, name: str, password: str | None, invite: bool, plan: str 
     except ApiError as error:
         raise click.ClickException(f"{email}: {error.message}.") from error
     text = f"Created account {account.id} for {account.email} on plan {account.plan}."
-    show(as_json, account_record(account), f"{text} The invitation is on its way." if invite else text)
+    show(as_json, describe_account(account), f"{text} The invitation is on its way." if invite else text)
 
 
 def _override_options(command: Any) -> Any:
@@ -110,9 +109,8 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
         raise click.ClickException(str(error)) from error
     account = _get(email)
     account = operations.change_plan(current_runtime, account.id, plan=plan, overrides=overrides)
-    show(
-        as_json, account_record(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
-    )
+    text = f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
+    show(as_json, describe_account(account), text)
 
 
 @click.command("reset-password")
@@ -136,7 +134,7 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
         raise click.ClickException(f"{error.message}.") from error
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, account_record(member.account), f"{member.email} has a new password. All sessions have ended.")
+    show(as_json, describe_account(member.account), f"{member.email} has a new password. All sessions have ended.")
 
 
 @click.command("suspend")
@@ -151,7 +149,7 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
         raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
     operations.suspend_account(runtime(), _get(email).id, reason)
     account = _get(email)
-    show(as_json, account_record(account), f"{account.email} is suspended.")
+    show(as_json, describe_account(account), f"{account.email} is suspended.")
 
 
 @click.command("resume")
@@ -162,7 +160,7 @@ def resume(email: str, as_json: bool) -> None:
     """Resume a suspended account."""
     operations.resume_account(runtime(), _get(email).id)
     account = _get(email)
-    show(as_json, account_record(account), f"{account.email} can be used again.")
+    show(as_json, describe_account(account), f"{account.email} can be used again.")
 
 
 @click.command("reset-codes")
@@ -175,7 +173,7 @@ def reset_codes(email: str, as_json: bool) -> None:
     member = operations.reset_codes(runtime(), email)
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, account_record(account), f"{member.email} logs in without one-time codes.")
+    show(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
 
 
 @click.command("delete")

@@ -13,8 +13,9 @@ from sqlalchemy import func, select, text
 from app.clock import now
 from app.commands import machine_checks
 from app.commands.machine_checks import Finding, Level
-from app.config import LOCAL_EMBEDDERS, Settings
+from app.config import Settings
 from app.counters.values import CountersUnavailable
+from app.feature_settings import LOCAL_EMBEDDERS
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable

@@ -281,14 +281,15 @@ class QuotaWarning(Base):
 
 
 class Webhook(Base):
-    """A URL that receives events of an account."""
+    """A URL that receives events of an account, or the operator's webhook, whose URL is a setting."""
 
     __tablename__ = "webhooks"
     __table_args__ = (Index(None, "account_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     """ID with the prefix ``whk_``. The signing secret is derived from it and the server's secret, not stored."""
-    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    account_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    """``NULL`` for the operator's webhook."""
     url: Mapped[str] = mapped_column(String(2048))
     events: Mapped[list[str]] = mapped_column(JSON)
     """Names of the events that the webhook receives."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
 from pyotp import TOTP
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import now, today
 from app.counters.base import CounterStore
 from app.counters.values import WindowRequest
 from app.crawl.sources import removal
@@ -27,19 +27,32 @@ from app.services.access.credentials import account_record, credential_change
 from app.services.access.key_sightings import ExposedKey, list_exposed
 from app.services.accounts import accounts, members, one_time_codes
 from app.services.health import HealthMonitor, Trouble, find_troubles
-from app.services.sites import count_documents, count_keys, count_sites
+from app.services.sites import count_documents, count_keys, count_sites, get_account
 from app.services.usage.month_usage import usage_of_month
 from app.services.usage.quota import DAY_SECONDS
+from app.services.webhooks import tell_operator
 from app.wording import operator_text
+from schemas.validation.webhooks import ACCOUNT_DELETED
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
     """Delete an account with all its data."""
+    details = _final_usage(runtime, account_id) if runtime.settings.operator_webhook_url else {}
     removal.delete_pages_of_sites(runtime.database, account_id)
     with credential_change(runtime.database, runtime.counters, account_id) as session:
+        account = get_account(session, account_id, lock=True)
+        tell_operator(session, runtime.settings, ACCOUNT_DELETED, account, **details)
         accounts.delete_account(session, account_id, reason=reason)
     runtime.counters.forget_account(account_id, now=now().timestamp())
     runtime.run_engine_tasks()
+
+
+def _final_usage(runtime: Runtime, account_id: int) -> dict[str, Any]:
+    """Return the usage of the current month, which the last invoice of a deleted account needs."""
+    month = today().replace(day=1)
+    with runtime.database.read() as session:
+        usage = usage_of_month(session, runtime.counters, [account_id], month)[account_id]
+    return {"month": f"{month:%Y-%m}", "usage": asdict(usage)}
 
 
 def acting_for(runtime: Runtime, account: Account) -> Caller:

@@ -23,7 +23,9 @@ from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
 from app.services.usage.quota import DAY_SECONDS, address_key
+from app.services.webhooks import tell_operator
 from app.wording import operator_text
+from schemas.validation.webhooks import ACCOUNT_CREATED
 
 COMPARISONS = 10
 """Number of password comparisons that count as one attempt. Comparing is slow, so more count as further attempts."""
@@ -73,6 +75,7 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
         )
         if runtime.settings.sends_mail:
             ask_registrant(session, owner)
+        tell_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
         login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key, client)
         return owner, login.csrf_token, cookie
 

@@ -38,8 +38,7 @@ def choose_engine(runtime: Runtime, plan: str) -> SearchBackend:
     An engine that doesn't respond, or has little disk or memory left, is only chosen if all others are like that, too.
     """
     engines, health = runtime.engines, runtime.health
-    name = runtime.plans.engine_of(plan)
-    if name is not None:
+    if name := runtime.plans.offers[plan].engine:
         return engines.get_named(name)
     candidates = engines.all()
     if len(candidates) == 1:

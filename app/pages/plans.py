@@ -8,6 +8,7 @@ from flask import g
 from sqlalchemy.orm import Session
 
 from app.clock import today
+from app.feature_settings import fill_in
 from app.pages.layout import render
 from app.plans import PlanLimits
 from app.runtime import Runtime, runtime
@@ -103,6 +104,8 @@ def show_plans() -> str:
     return render(
         "plans.html",
         plans=current_runtime.plans,
+        has_prices=any(offer.price for offer in current_runtime.plans.offers.values()),
+        upgrades=_upgrades(current_runtime, caller),
         rows=ROWS,
         account=account,
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
@@ -111,6 +114,18 @@ def show_plans() -> str:
         contact_address=contact_address(current_runtime.settings.operator_contact),
         is_open=current_runtime.settings.registration,
     )
+
+
+def _upgrades(runtime: Runtime, caller: Caller | None) -> dict[str, str]:
+    """Map the plans that follow the account's plan in the plans file to the URLs of their *Upgrade* buttons.
+
+    Only owners see the buttons, because a plan costs money.
+    """
+    if caller is None or caller.member is None or not caller.is_owner or not runtime.settings.upgrade_url:
+        return {}
+    names = list(runtime.plans)
+    later = names[names.index(caller.account.plan) + 1 :]
+    return {name: fill_in(runtime.settings.upgrade_url, account_id=caller.account.id, plan=name) for name in later}
 
 
 def contact_address(contact: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
@@ -104,6 +104,26 @@ def get_account(session: Session, account_id: int, *, lock: bool = False) -> Acc
     if account is None:
         raise AccountMissing
     return account
+
+
+def account_status(account: Account) -> str:
+    """Return the status of an account: ``active`` or ``suspended``."""
+    return "active" if account.suspended_at is None else "suspended"
+
+
+def describe_account(account: Account) -> dict[str, Any]:
+    """Return the account's fields as the operator API, its webhook events, and the commands show them."""
+    return {
+        "id": account.id,
+        "email": account.email,
+        "name": account.name,
+        "plan": account.plan,
+        "limits": account.limit_overrides,
+        "status": account_status(account),
+        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
+        "suspension_reason": account.suspension_reason,
+        "created_at": isoformat(account.created_at),
+    }
 
 
 def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> PlanLimits:

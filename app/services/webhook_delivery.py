@@ -7,6 +7,7 @@ import hmac
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 
@@ -15,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Webhook
-from app.services.webhooks import Claim, claim_delivery, has_due, settle
+from app.services.webhooks import OPERATOR_WEBHOOK_ID, Claim, claim_delivery, has_due, settle
 from app.storage.database import Database
 from app.tokens import hash_token
 
@@ -67,19 +68,32 @@ class NotSent(Exception):
     """An attempt without a response. The message explains it to the webhook's owner."""
 
 
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A URL that receives events, with the secret that signs them."""
+
+    url: str
+    secret: str
+    post: Post
+
+
 class Deliverer:
     """Sends deliveries in its own threads.
 
     Args:
         secret_key: The server's secret, from which webhook secrets derive.
         tell: Notifies the owner of a webhook that was turned off; ``None`` if mail is not set up.
+        operator: Receiver of the operator's events, if any.
     """
 
-    def __init__(self, database: Database, secret_key: str, post: Post, tell: Tell | None):
+    def __init__(
+        self, database: Database, secret_key: str, post: Post, tell: Tell | None, operator: Receiver | None = None
+    ):
         self._database = database
         self._secret_key = secret_key
         self._post = post
         self._tell = tell
+        self._operator = operator
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook")
         self._in_progress: set[Future[None]] = set()
         self._stopping = Event()
@@ -130,12 +144,9 @@ class Deliverer:
             return claim_delivery(session)
 
     def _attempt(self, claim: Claim) -> None:
-        secret = secret_of(claim.webhook_id, self._secret_key)
-        body = orjson.dumps(claim.payload)
-        headers = {"Content-Type": "application/json", **signed_headers(secret, claim.delivery_id, now(), body)}
         status, error = None, None
         try:
-            status = self._post(claim.url, headers, body)
+            status = self._send(claim)
         except NotSent as not_sent:
             error = str(not_sent)
         if status is not None and not 200 <= status < 300:
@@ -149,3 +160,16 @@ class Deliverer:
             log.info("webhook %s: attempt %d of %s failed: %s", *identifiers, error)
         if switched_off is not None:
             log.warning("webhook %s was turned off because all its deliveries failed for three days", claim.webhook_id)
+
+    def _send(self, claim: Claim) -> int:
+        receiver = self._receiver_of(claim)
+        body = orjson.dumps(claim.payload)
+        signature = signed_headers(receiver.secret, claim.delivery_id, now(), body)
+        return receiver.post(receiver.url, {"Content-Type": "application/json", **signature}, body)
+
+    def _receiver_of(self, claim: Claim) -> Receiver:
+        if claim.webhook_id != OPERATOR_WEBHOOK_ID:
+            return Receiver(claim.url, secret_of(claim.webhook_id, self._secret_key), self._post)
+        if self._operator is None:
+            raise NotSent("OPERATOR_WEBHOOK_URL is no longer set.")
+        return self._operator

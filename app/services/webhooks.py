@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, delete, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from app.clock import Pauses, isoformat, now
+from app.config import Settings
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Webhook, WebhookDelivery
-from app.models.base import has_come
-from app.services.sites import get_account
+from app.models.base import has_come, to_microseconds
+from app.services.sites import describe_account, get_account
 from app.storage.database import ROW_LOCK
 from app.wording import counted
 
@@ -108,7 +109,7 @@ def _due() -> Select[WebhookDelivery, Webhook]:
     return (
         select(WebhookDelivery, Webhook)
         .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
-        .join(Account, Account.id == Webhook.account_id)
+        .outerjoin(Account, Account.id == Webhook.account_id)  # The operator's webhook has no account.
         .where(
             Account.suspended_at.is_(None),
             or_(
@@ -152,7 +153,13 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
     else:
         delivery.status, delivery.due_at = "failed", None
         # Checked only after the last attempt, so that a delivery after a long pause still gets all its attempts.
-        is_given_up = webhook.active and webhook.failing_since is not None and _is_hopeless(webhook.failing_since)
+        # The operator's webhook is never turned off, because only customers can turn theirs on again.
+        is_given_up = (
+            webhook.account_id is not None
+            and webhook.active
+            and webhook.failing_since is not None
+            and _is_hopeless(webhook.failing_since)
+        )
     session.flush()
     if is_given_up:
         webhook.active = False
@@ -217,9 +224,35 @@ def announce(session: Session, account_id: int, event: str, data: Mapping[str, A
         .order_by(Webhook.id)
         .with_for_update(read=True, key_share=True)
     ).all()
+    _queue(session, [webhook.id for webhook in webhooks if event in webhook.events], event, data)
+
+
+OPERATOR_WEBHOOK_ID = "whk_operator"
+"""ID of the operator's webhook, in a form that no customer's webhook has."""
+
+_CREATE_OPERATOR_WEBHOOK = text(
+    "INSERT INTO webhooks (id, url, events, active, created_at, updated_at)"
+    " VALUES (:id, '', '[]', true, :moment, :moment) ON CONFLICT (id) DO NOTHING"
+)
+
+
+def tell_operator(session: Session, settings: Settings, event: str, account: Account, **details: Any) -> None:
+    """Queue an event for the operator, sent if and when the transaction commits; does nothing without a receiver.
+
+    Args:
+        event: One of the events in :mod:`schemas.validation.webhooks`.
+        account: The account that the event is about, after the change.
+        details: Further content of the event, serializable as JSON.
+    """
+    if settings.operator_webhook_url:
+        values = {"id": OPERATOR_WEBHOOK_ID, "moment": to_microseconds(now())}
+        session.execute(_CREATE_OPERATOR_WEBHOOK, values)
+        _queue(session, [OPERATOR_WEBHOOK_ID], event, {"account": describe_account(account), **details})
+
+
+def _queue(session: Session, receivers: Sequence[str], event: str, data: Mapping[str, Any]) -> None:
     moment = now()
     payload = {"type": event, "timestamp": isoformat(moment), "data": dict(data)}
-    receivers = [webhook.id for webhook in webhooks if event in webhook.events]
     session.add_all(
         WebhookDelivery(
             id=f"msg_{secrets.token_hex(12)}",

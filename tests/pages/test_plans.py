@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from flask import Flask
 
 from app.pages.plans import ROWS, contact_address
 from app.plans import LIMIT_NAMES
-from tests.callers import Tenant, page, register_tenant
+from tests.callers import Tenant, add_member, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of
 
@@ -99,3 +100,77 @@ def test_dashboard_links_to_plans(tenant: Tenant) -> None:
     person.go("/dashboard")
 
     assert person.follow("Plan: pro").one("h1").text == "Plans and pricing"
+
+
+PRICED = """
+[free]
+requests_per_minute = 60
+requests_per_day = 10_000
+searches_per_day = 100
+documents = 1_000
+keys = 5
+sites = 1
+description = "For <trying> it"
+
+["club & co"]
+price = "19 € a month"
+requests_per_minute = 600
+requests_per_day = "unlimited"
+searches_per_day = "unlimited"
+documents = "unlimited"
+keys = "unlimited"
+sites = "unlimited"
+"""
+
+
+class TestPrices:
+    """Prices, descriptions, and the Upgrade button."""
+
+    @pytest.fixture
+    def app(self, tmp_path: Path) -> Iterator[Flask]:
+        file = tmp_path / "plans.toml"
+        file.write_text(PRICED)
+        upgrade_url = "https://pay.example/buy/{plan}?client_reference_id={account}"
+        made = make_app(make_settings(tmp_path, plans_file=str(file), default_plan="free", upgrade_url=upgrade_url))
+        yield made
+        close_app(made)
+
+    def test_prices_and_descriptions_are_on_the_plans_page_and_the_landing_page(self, app: Flask) -> None:
+        person = Person(app)
+        person.go("/plans")
+        assert cells(person)["Price"] == ["–", "19 € a month"]
+        assert cells(person)["Suited for"] == ["For <trying> it", "–"]
+        assert "For prices, ask" not in person.page.text
+        assert not person.page.all("a", string="Upgrade")
+
+        shown = person.go("/").text
+        assert "19 € a month" in shown
+        assert "For <trying> it" in shown
+
+    def test_owner_gets_an_upgrade_button_for_each_later_plan(self, app: Flask) -> None:
+        tenant = register_tenant(app, "ann@example.com")
+        person = person_of(tenant)
+        person.go("/plans")
+        (button,) = [link for link in person.page.all("a") if link.text == "Upgrade"]
+        assert (
+            button.attributes["href"]
+            == f"https://pay.example/buy/club%20%26%20co?client_reference_id={tenant.account_id}"
+        )
+
+        tenant.set_plan("club & co")
+        person.go("/plans")
+        assert "Upgrade" not in [link.text for link in person.page.all("a")]
+
+    def test_other_members_see_no_upgrade_button(self, app: Flask) -> None:
+        tenant = register_tenant(app, "ann@example.com")
+        editor = add_member(tenant, "bo@example.com", "editor")
+        shown = editor.client.get("/plans", headers={"Accept": "text/html"}).text
+        assert "Your usage" in shown
+        assert ">Upgrade<" not in shown
+
+
+def test_without_prices_the_page_names_the_operator(app: Flask) -> None:
+    person = Person(app)
+    shown = person.go("/plans").text
+    assert "For prices, ask the operator of this service." in shown
+    assert {"Price", "Suited for", "Change plan"}.isdisjoint(cells(person))

@@ -246,6 +246,27 @@ def test_migrated_keys_keep_all_permissions(tmp_path: Path) -> None:
     assert told == {(None, False, None, None)}
 
 
+def test_migration_of_webhooks_keeps_their_deliveries(tmp_path: Path) -> None:
+    webhook = {
+        "id": "whk_1", "account_id": 1, "url": "https://a.b/", "events": "[]", "active": True, "created_at": 1,
+        "updated_at": 1,
+    }  # fmt: skip
+    delivery = {
+        "id": "msg_1", "webhook_id": "whk_1", "event": "run.failed", "payload": "{}", "status": "waiting",
+        "attempts": 2, "due_at": 5, "created_at": 1,
+    }  # fmt: skip
+    rows = {"accounts": OLD_ACCOUNT, "webhooks": webhook, "webhook_deliveries": delivery}
+    database = old_database(tmp_path, "0033", rows)
+
+    upgrade(database)
+
+    with database.write() as session:
+        kept = session.execute(text("SELECT webhook_id, status, attempts, due_at FROM webhook_deliveries")).all()
+        assert kept == [("whk_1", "waiting", 2, 5)]
+        session.execute(text("DELETE FROM accounts"))
+        assert session.execute(text("SELECT count(*) FROM webhook_deliveries")).scalar() == 0
+
+
 def test_migrated_sources_get_hooks(tmp_path: Path) -> None:
     rows = {
         "accounts": OLD_ACCOUNT,

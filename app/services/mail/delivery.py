@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Backoff, Pauses, now
-from app.mail_settings import SmtpServer, parse_sender, parse_smtp_url
+from app.feature_settings import SmtpServer, parse_sender, parse_smtp_url
 from app.models import Mail
 from app.models.base import has_come
 from app.services.mail.letters import Draft, build_message

@@ -18,10 +18,10 @@ from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link, queue_mail
 from app.services.sites import get_account
-from app.services.webhooks import announce
+from app.services.webhooks import announce, tell_operator
 from app.storage.database import ROW_LOCK, Database
 from app.wording import moment_text, number, operator_text
-from schemas.validation.webhooks import QUOTA_WARNING
+from schemas.validation.webhooks import QUOTA_REACHED, QUOTA_WARNING
 
 QUOTA_KIND = "quota_warning"
 PERCENTS = (80, 100)
@@ -156,6 +156,8 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
         return False
     data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
     announce(session, account.id, QUOTA_WARNING, data)
+    if use.reached[-1] == PERCENTS[-1]:
+        tell_operator(session, settings, QUOTA_REACHED, account, quota=use.quota, used=use.used, allowed=use.allowed)
     if settings.sends_mail:
         letter = write_warning(use, settings.public_url, settings.operator_contact)
         queue_mail(
@@ -291,6 +293,7 @@ WEBHOOK_KIND = "webhook_off"
 
 def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
     """Notify a webhook's owner that it was turned off after failing for days."""
+    assert webhook.account_id is not None  # The operator's webhook is never turned off.
     account = get_account(session, webhook.account_id)
     letter = write_notice(webhook, public_url)
     queue_mail(

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.clock import isoformat
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits, PlanTable
+from app.services.sites import account_status, describe_account
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,6 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
 """Maps each sort order to its key function. Numbers and times sort in descending order."""
 
 
-SUSPENDED, ACTIVE = "suspended", "active"
-
-
-def status_of(account: Account) -> str:
-    """Return whether the account is active or suspended."""
-    return ACTIVE if account.suspended_at is None else SUSPENDED
-
-
 @dataclass(frozen=True, slots=True)
 class AccountFilter:
     """A selection of accounts.
@@ -122,7 +114,7 @@ class AccountFilter:
         return (
             (text in account.name.casefold() or text in account.email_key or text == str(account.id))
             and self.plan in (None, account.plan)
-            and self.status in (None, status_of(account))
+            and self.status in (None, account_status(account))
         )
 
 
@@ -140,22 +132,7 @@ def show_account(session: Session, plans: PlanTable, today: date, account_id: in
 
 def describe(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
     """Return an account with usage and quotas as JSON values."""
-    return {**account_record(usage.account), **shown_usage(usage, limits)}
-
-
-def account_record(account: Account) -> dict[str, Any]:
-    """Return the account's fields as the operator API and the commands show them."""
-    return {
-        "id": account.id,
-        "email": account.email,
-        "name": account.name,
-        "plan": account.plan,
-        "limits": account.limit_overrides,
-        "status": status_of(account),
-        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
-        "suspension_reason": account.suspension_reason,
-        "created_at": isoformat(account.created_at),
-    }
+    return {**describe_account(usage.account), **shown_usage(usage, limits)}
 
 
 def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from app.mail_settings import SmtpServer
+from app.feature_settings import SmtpServer
 from app.services.mail import delivery
 from app.services.mail.delivery import MailDeferred, MailRefused, MailServerAway, SmtpConnection
 from app.services.mail.letters import Draft, build_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.mail_settings import SmtpServer, parse_sender, parse_smtp_url
+from app.feature_settings import SmtpServer, parse_sender, parse_smtp_url
 
 
 @pytest.mark.parametrize(
