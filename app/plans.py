@@ -35,7 +35,7 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class PlanOffer:
-    """What a plan has besides limits; empty if the file does not define it.
+    """Additions to a plan's limits; empty if the plans file does not define them.
 
     Attributes:
         price, description: Texts for customers, such as a price of `19 € a month`.
