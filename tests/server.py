@@ -37,12 +37,14 @@ class Server:
         folder: The data directory, which outlives the server.
         environment: The server's environment variables, also used by :meth:`flask`.
         application: The application that gunicorn serves; tests with a fake clock replace ``wsgi:app``.
+        checkout: Folder of the code that gunicorn runs; benchmarks compare two.
     """
 
     base_url: str
     folder: Path
     environment: dict[str, str]
     application: str = "wsgi:app"
+    checkout: Path = PROJECT
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -69,7 +71,7 @@ class Server:
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", self.application],
-                cwd=PROJECT, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                cwd=self.checkout, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
         while ready and time.monotonic() < deadline:
