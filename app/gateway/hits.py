@@ -92,7 +92,9 @@ class HitShape:
         """
         extra: dict[str, Any] = {}
         if hit.formatted is not None:
-            room.check(self._least_size(hit.formatted))
+            # A match has a character, so a document has no more matches than bytes. Usually that settles it.
+            if not room.fits(len(hit.json) * (self._tag_bytes + self._position_bytes)):
+                room.check(self._least_size(hit.formatted))
             if self.has_formatted:
                 extra["_formatted"] = self._formatted(hit.formatted)
             if self.positions:
@@ -119,17 +121,23 @@ class HitShape:
             }
         return encoded
 
+    @property
+    def _tag_bytes(self) -> int:
+        return len(self.pre_tag) + len(self.post_tag)
+
+    @property
+    def _position_bytes(self) -> int:
+        return _LEAST_POSITION if self.positions else 0
+
     def _least_size(self, marked: Mapping[str, Any]) -> int:
         """Return the minimum size of tags and positions in bytes. A text may consist entirely of matches."""
-        tags = len(self.pre_tag) + len(self.post_tag)
-        each = _LEAST_POSITION if self.positions else 0
         size = 0
         for name, value in marked.items():
             matches = sum(
                 text.count(_OPEN) for text in (value if isinstance(value, list | tuple) else (value,))
                 if isinstance(text, str)
             )  # fmt: skip
-            size += matches * (each + (tags if self._is_tagged(name) else 0))
+            size += matches * (self._position_bytes + (self._tag_bytes if self._is_tagged(name) else 0))
         return size
 
     def _is_tagged(self, name: str) -> bool:
