@@ -1,24 +1,25 @@
-"""Visitors who type, beside Typesense (with and without ``use_cache``) and Meilisearch asked directly.
+"""Load of visitors who type, on the service, Typesense (with and without ``use_cache``), and Meilisearch.
 
     python -m benchmarks.typed_load PAGES.jsonl.gz [--sites 1] [--clients 16] [--write-seconds 3] [--unique] \
-        --typesense http://127.0.0.1:8108 --typesense-key KEY --meilisearch http://127.0.0.1:7700
+        [--beside CHECKOUT] --typesense http://127.0.0.1:8108 --typesense-key KEY --meilisearch http://127.0.0.1:7700
 
-Sixteen visitors of one site, or of many, type queries letter by letter. What they send is what the search box sends
-(``app/static/widget.js``): it waits 220 ms after a letter, asks from the first letter on (``data-min``), trims the
-text, does not ask for the same text twice, and sends ``POST /engine/indexes/…/search`` for 8 hits with highlights and
-up to three sections each, with tags around the matches that differ from page to page, and ``GET /engine/suggest`` for 4
-suggestions. People who type 52 words a minute wait 238 ms for the next letter on average (Dhakal et al., "Observations
-on Typing from 136 Million Keystrokes", 2018), so about half of the letters are followed by a request (:data:`SENT`).
-The last letter always is. The servers get one search instead, for as many hits with highlights.
+Visitors of one or many sites type queries letter by letter. The service gets the requests that the search box sends
+(``app/static/widget.js``). The box waits 220 ms after each letter, searches from the first letter on (``data-min``),
+trims the text, and does not search twice for the same text. Each search is a ``POST /engine/indexes/…/search`` for 8
+hits with highlights and three sections each, whose tags differ from page to page, beside a ``GET /engine/suggest`` for
+4 suggestions. At 52 words a minute, the mean time between two letters is 238 ms (Dhakal et al., "Observations on Typing
+from 136 Million Keystrokes", 2018), so a search follows about half of the letters, and always the last one. The other
+servers are called directly, with one search of 8 hits with highlights.
 
-Queries are drawn by Zipf's law. Its exponent is fitted to the published counts of one site's own search box
-(:data:`SITE_QUERIES`), and the number of different queries is such that, as there, the first 7,877 are 80 percent of
-all searches. They are words of the documents, alone, in pairs, and in threes. With ``--unique``, nothing repeats: each
-text is sent once, as a whole. Every few seconds, a document of one of the sites is written.
+Queries follow Zipf's law (``benchmarks/typed_queries.py``), with an exponent fitted to the published query counts of a
+site's search box. They are one to three words of the documents. With ``--unique``, nothing repeats: each text is sent
+once, as a whole. Every few seconds, a document of the next site is written.
 
-The systems are measured in turn, in rounds. Each round begins where the previous one ended and lasts a few seconds, so
-that caches see new visitors. Printed: searches answered a second, medians and 99th percentiles in milliseconds, and for
-the service, CPU milliseconds of its workers a search and the share of searches answered from kept results.
+The systems run in turn, in short rounds. Printed for each: searches per second, the median and the 99th percentile of
+their times in milliseconds, and the CPU time of the server's processes per search, which other work on the machine
+affects least. The last line shows the share of searches that repeat an earlier one of their site since its last write,
+which is the highest hit rate of a cache that never returns stale results, and the hit rate of a cache of 8 MB in each
+worker. ``--beside`` also runs the service of another checkout.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -104,12 +106,14 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """One of the systems that are compared.
+    """A system to compare.
 
     Attributes:
-        messages: Makes the requests for a typed text, the search first.
+        messages: Returns the requests for a typed text, the search first.
         write: Writes a document of a site.
-        cpu: CPU seconds of its processes so far.
+        cpu: Returns the CPU seconds of its processes so far.
+        spent: CPU milliseconds per search, by round.
+        sent: Texts of the searches, by round.
     """
 
     name: str
@@ -119,10 +123,7 @@ class Measured:
     cpu: Callable[[], float]
     loads: list[Load] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
-    """CPU milliseconds a search, by round."""
-
     sent: list[list[Typed]] = field(default_factory=list)
-    """The texts that were searched for, by round."""
 
 
 @contextmanager
@@ -174,7 +175,7 @@ def services(
 
 
 class Box:
-    """Makes the requests of a site's search boxes. Each visitor has an address, a session, and tags of their own."""
+    """Builds the requests of a site's search boxes. Each visitor has an address, a session, and tags of their own."""
 
     def __init__(self, url: str, search_key: str):
         headers = {"Authorization": f"Bearer {search_key}"}
@@ -219,7 +220,7 @@ def listener(url: str) -> int:
 
 
 def typesense_systems(url: str, key: str, documents: list[dict[str, Any]]) -> list[Measured]:
-    """Return Typesense without and with its cache of results."""
+    """Return Typesense without and with its cache of results. All sites share one collection."""
     connection = typesense(url, key, documents).connection
     writer = requests.Session()
     writer.headers["X-TYPESENSE-API-KEY"] = key
@@ -245,7 +246,7 @@ def typesense_systems(url: str, key: str, documents: list[dict[str, Any]]) -> li
 
 
 def meilisearch_system(url: str, key: str, documents: list[dict[str, Any]]) -> Measured:
-    """Return Meilisearch."""
+    """Return Meilisearch. All sites share one index."""
     connection = meilisearch(url, key, documents).connection
     headers = {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -293,16 +294,15 @@ def measure(systems: Sequence[Measured], texts: Sequence[str], wishes: argparse.
         median, high = quantiles([time for load in system.loads for time in load.times["search"]])
         print(
             f"{system.name:22}{rate:7.0f} searches/s   p50/p99 ms {median:7.2f} /{high:7.2f}   "
-            f"CPU ms a search {statistics.median(system.spent):.2f}"
+            f"CPU ms per search {statistics.median(system.spent):.2f}"
         )
     show_repeats(systems[0], wishes.write_seconds)
 
 
 def show_repeats(system: Measured, write_seconds: float) -> None:
-    """Print which part of a system's searches repeats an earlier search of the same site since its last write.
+    """Print the share of searches that repeat an earlier search of their site since its last write.
 
-    No cache whose results are never stale can answer more. Then the part that a cache in each worker would answer, with
-    the most recent results in 8 MB.
+    Also prints the hit rate of a cache in each worker that holds the most recent results, up to 8 MB.
     """
     connection = Connection(system.url, {})
     size = statistics.mean(len(connection.send(system.messages(each)[0])) for each in system.sent[-1][:100])
@@ -314,29 +314,27 @@ def show_repeats(system: Measured, write_seconds: float) -> None:
         )
         for workers, limit in zip((1, WORKERS), limits, strict=True)
     ]
-    print(f"repeated {shares[0]:.1%}; answered by a cache of {limits[1]:.0f} results in each worker: {shares[1]:.1%}")
+    print(f"repeated {shares[0]:.1%}, hit rate with {limits[1]:.0f} results in each worker {shares[1]:.1%}")
 
 
 @contextmanager
 def writing(system: Measured, sites: int, seconds: float) -> Iterator[None]:
-    """Write a document every few seconds in the block, to one site after the other."""
+    """Write a document every few seconds in the block, to one site after the other; 0 for no writes."""
     done = threading.Event()
 
     def write() -> None:
         for at in itertools.count():
-            if done.wait(seconds):
+            if done.wait(seconds or None):
                 return
             system.write(at % sites)
 
-    thread = threading.Thread(target=write)
-    if seconds:
-        thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if seconds:
-            thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        writes = pool.submit(write)
+        try:
+            yield
+        finally:
+            done.set()
+        writes.result()  # Raises the error of a failed write.
 
 
 if __name__ == "__main__":
