@@ -427,6 +427,7 @@ def test_every_benchmark_has_a_documented_command() -> None:
         "relevance",
         "search_systems",
         "sites",
+        "typed_queries",
     ]
     scripts = {file.stem for file in (PROJECT / "benchmarks").glob("*.py")}.difference(helpers)
     assert [name for name in sorted(scripts) if f"python -m benchmarks.{name}" not in PAGES["docs/benchmarks.md"]] == []
