@@ -49,9 +49,7 @@ def main(data: Path) -> int:
                 assert load["failed"] == [], load["failed"][:3]
                 assert load["done"] > 0
                 assert everything(server, session) == before, "not the same documents"
-                print(
-                    f"moved to {target} during {load['done']} searches, none failed, same documents"
-                )
+                print(f"moved to {target} during {load['done']} searches, none failed, same documents")
     print("2 passed, 0 failed")
     return 0
 

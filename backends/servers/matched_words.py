@@ -20,7 +20,7 @@ from backends.base import Matched
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
 from backends.query import MATCH_ALL, SearchQuery, synonyms_split
 from backends.sections import SECTIONS, unpack
-from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs, split_words
+from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, other_forms, spell_signs, split_words
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
@@ -230,6 +230,9 @@ class WordSearch:
             if sought and (not text.isascii() or has_signs(text)):
                 words = set(self._words(text))
                 sought = [each for each in sought if not any(map(each.matches, words))]
+            if sought:
+                forms = set(other_forms(text))
+                sought = [each for each in sought if not any(map(each.matches, forms))]
             if not sought:
                 break
         return sought

@@ -259,7 +259,7 @@ def extra_words(text: str) -> str:
     """Return the words to index beside a text: words that Typesense folds differently, names such as C++, and the
     other forms of words made of parts.
     """
-    signed = [*_signed_names(text), *_forms(text)]
+    signed = [*_signed_names(text), *other_forms(text)]
     if text.isascii() or OTHER_IN_TYPESENSE.search(text) is None:
         return " ".join(signed)
     tokens: list[str] = signed
@@ -280,10 +280,10 @@ def folded_words(text: str) -> str:
     and the other forms of words made of parts.
     """
     other = not text.isascii() and (OTHER_IN_MEILISEARCH.search(text) or _unsplit_in_meilisearch().search(text))
-    return " ".join([*_signed_names(text), *_forms(text), *(split_words(text) if other else ())])
+    return " ".join([*_signed_names(text), *other_forms(text), *(split_words(text) if other else ())])
 
 
-def _forms(text: str) -> list[str]:
+def other_forms(text: str) -> list[str]:
     """Return the folded other forms of a text's words, each once."""
     return sorted({form for word in words_with_forms(text) for form in folded_forms(word)})
 

@@ -199,6 +199,7 @@ class DiskStore(Store):
         return sum(measured.size for measured in self._measured.values())
 
     def free_share(self) -> float | None:
+        self._prepare_root()
         disk = shutil.disk_usage(self.root)
         return disk.free / disk.total
 

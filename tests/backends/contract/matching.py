@@ -34,9 +34,10 @@ class CommonMatchingContract:
         ("Foo\u200bBar", "foobar"),
     ])  # fmt: skip
     def test_words_made_of_parts_are_found_joined_and_apart(self, case: Case, written: str, typed: str) -> None:
-        case.add(page("a", "Sea", f"It says {written} here"), page("b", "Ship", "Nothing here"))
+        case.add(page("a", "Sea", f"It says {written} here"), page("b", "Ship", "Only Bahn, mail, and table here"))
         result = case.search(typed, highlight=Highlight())
         assert [hit.id for hit in result.hits][:1] == ["a"]
+        assert (result.matched, result.corrected_query) == (Matched.ALL, None)
         assert "<em>" in (result.hits[0].formatted or {})["content"]
 
     def test_one_typo_is_tolerated_from_five_characters(self, case: Case) -> None:

@@ -54,7 +54,7 @@ def test_only_the_first_compounds_match_as_parts_unless_nothing_else_matches() -
     (("living room", "sofa"), "living rooms"),
 ])  # fmt: skip
 def test_inflected_or_mistyped_word_has_the_synonyms_of_the_word(group: tuple[str, str], typed: str) -> None:
-    settings = SearchSettings(synonyms=(group,), language="en")
+    settings = SearchSettings(synonyms=(group,))
     case = index_of(page("a", group[0]), page("b", group[1]), page("c", "Ship"))
     assert set(case.ids(typed, settings=settings)) == {"a", "b"}
 
