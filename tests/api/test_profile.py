@@ -250,4 +250,6 @@ class TestDeletion:
             "indexed_pages": 0,
             "indexing_operations_this_month": 0,
             "refused_searches_this_month": 0,
+            "most_indexed_pages_this_month": 0,
+            "pages_crawled_this_month": 0,
         }
