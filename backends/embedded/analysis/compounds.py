@@ -34,9 +34,11 @@ _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", 
 """Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
 
 _MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
-_LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},40}}(?![^\W_])")
+_MAX_LETTERS = 40
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},{_MAX_LETTERS}}}(?![^\W_])")
 _WITHOUT_SIGNS = bytes(code if code >= 128 or chr(code).isalnum() else 32 for code in range(256))
 """Translation table for UTF-8: ASCII signs become spaces."""
+_WRITTEN = re.compile(rb"[^ ]{%d,}" % _MIN_LETTERS)
 _LINKING_LETTERS = {
     code: tuple(language.linking_letters.split()) for code, language in LANGUAGES.items() if language.linking_letters
 }
@@ -56,19 +58,28 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
     """Return what to index for the long words of a document; empty for languages without compounds."""
     if language not in _LINKING_LETTERS and language != UNKNOWN:
         return []
-    # Words without the signs around them repeat more often, so that more of them are in the cache.
-    lower = " ".join(texts).lower().encode("utf-8", "surrogatepass").translate(_WITHOUT_SIGNS)
-    written = set(lower.decode("utf-8", "surrogatepass").split())
-    return list({key for word in written if len(word) >= _MIN_LETTERS for key in _keys(language, word)})
+    text = " ".join(texts).lower().encode("utf-8", "surrogatepass").translate(_WITHOUT_SIGNS)
+    keys: set[str] = set()
+    for written in set(_WRITTEN.findall(text)):
+        # A text without spaces is one long word; the cache holds only short ones.
+        find = _keys if len(written) <= 2 * _MAX_LETTERS else _keys.__wrapped__
+        keys.update(find(language, written))
+    return list(keys)
 
 
 @lru_cache(maxsize=16384)  # Most words of a text are in the texts indexed before it, too.
-def _keys(language: str, written: str) -> tuple[str, ...]:
+def _keys(language: str, written: bytes) -> tuple[str, ...]:
     """Return the keys of the long words in what is written between two spaces or ASCII signs."""
+    terms = _terms(written.decode("utf-8", "surrogatepass"))
+    return tuple(map(_key, terms, stems_of_terms(language, terms)))
+
+
+def _terms(written: str) -> Sequence[str]:
+    if len(written) <= _MAX_LETTERS and written.isascii() and written.isalpha():
+        return (written,)
     words = " ".join(_LONG_WORD.findall(written))
     # In these languages, every letter folds to plain ones.
-    terms = [term for term in ANALYZER.analyze(words) if term.isascii() and term.isalpha()] if words else ()
-    return tuple(map(_key, terms, stems_of_terms(language, terms)))
+    return [term for term in ANALYZER.analyze(words) if term.isascii() and term.isalpha()] if words else ()
 
 
 def _key(term: str, stemmed: str) -> str:

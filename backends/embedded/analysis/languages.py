@@ -148,9 +148,10 @@ def recognise(text: str) -> str:
 def _words(text: str, foreign: str) -> list[str]:
     """Split a text into lower-case words; ``foreign`` contains its non-ASCII characters."""
     if foreign.lower() != foreign:
-        return _WORD.findall(text.lower())
+        text = text.lower()
+        foreign = beyond_ascii(text)
     for char in set(foreign):
-        if _WORD.match(char) is None:
+        if not char.isalpha() and _WORD.match(char) is None:
             text = text.replace(char, " ")
     return text.encode("utf-8", "surrogatepass").translate(_LOWER_OR_SPACE).decode("utf-8", "surrogatepass").split()
 
