@@ -14,7 +14,7 @@ import tantivy
 from backends.base import Document, SearchBackend, SearchResult, TakeHit, TitleMatch, distinct_titles, engine_identity
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.disk import DiskStore
-from backends.embedded.index.documents import searched_characters, stored_ids
+from backends.embedded.index.documents import stored_ids
 from backends.embedded.index.memory import MemoryStore
 from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, compile_condition
@@ -113,15 +113,15 @@ class TantivyBackend(SearchBackend):
             if not documents:
                 self.store.snapshot(index)
                 return
-            with self.store.writing(index, kinds, sum(map(searched_characters, documents))) as writing:
-                writing.put(documents)
+            with self.store.writing(index, kinds, documents) as writing:
+                writing.put()
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         with engine_errors("deleting documents"):
             if not ids:
                 self.store.snapshot(index)
                 return
-            with self.store.writing(index, {}, 0) as writing:
+            with self.store.writing(index, {}) as writing:
                 writing.remove(ids)
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:

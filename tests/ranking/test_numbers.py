@@ -62,6 +62,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._DOUBTFUL_SHARE", "nothing"): _TWO_HUNDRED,
     ("compounds._MIN_LETTERS", "nothing"): _WRITTEN,
     ("compounds._MIN_LETTERS", "thrice"): _WRITTEN,
+    ("compounds._MAX_LETTERS", "nothing"): _WRITTEN,
+    ("compounds._MAX_LETTERS", "thrice"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "nothing"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "thrice"): _WRITTEN,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,

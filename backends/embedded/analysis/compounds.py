@@ -55,7 +55,7 @@ def compounding(languages: Iterable[str]) -> Sequence[str]:
 
 
 def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
-    """Return what to index for the long words of a document; empty for languages without compounds."""
+    """Return what to index for the long words of a document, sorted; empty for languages without compounds."""
     if language not in _LINKING_LETTERS and language != UNKNOWN:
         return []
     text = " ".join(texts).lower().encode("utf-8", "surrogatepass").translate(_WITHOUT_SIGNS)
@@ -64,7 +64,7 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
         # A text without spaces is one long word; the cache holds only short ones.
         find = _keys if len(written) <= 2 * _MAX_LETTERS else _keys.__wrapped__
         keys.update(find(language, written))
-    return list(keys)
+    return sorted(keys)
 
 
 @lru_cache(maxsize=16384)  # Most words of a text are in the texts indexed before it, too.

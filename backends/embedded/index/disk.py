@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from backends.base import Document
 from backends.embedded.index.documents import copy_documents, dynamic_columns_for, live_columns
 from backends.embedded.index.generations import (
     STATE_FILE,
@@ -34,7 +35,7 @@ from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
 from backends.embedded.index.open_indexes import OpenIndex, OpenIndexes
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, SCHEMA_VERSION, enough_dynamic_columns
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing, is_engine_error, is_passing
+from backends.embedded.index.store import LARGE_HEAP, Conversion, State, Store, Writing, is_engine_error, is_passing
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
 
@@ -160,11 +161,12 @@ class DiskStore(Store):
         raise IndexNotFound(name) from failure
 
     @contextmanager
-    def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
+    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[Writing]:
         folder = self.folder(name)
         if not (folder / STATE_FILE).exists():
             raise IndexNotFound(name)
-        lease = self.lease(name)
+        conversion = Conversion(documents)
+        lease = self.lease(name, self._convert(name, kinds, conversion))
         try:
             self.snapshot(name)
             entry = self.open_indexes.get(name)
@@ -182,8 +184,12 @@ class DiskStore(Store):
             lease.release()
             raise
         afterwards = None if self._maintenance is None else partial(self._maintenance.after_write, name)
-        with self._written(index, dynamic_columns, lease, characters, afterwards) as writing:
+        with self._written(index, dynamic_columns, lease, conversion, afterwards) as writing:
             yield writing
+
+    def _convert(self, name: str, kinds: FieldKinds, conversion: Conversion) -> Iterator[None]:
+        """Convert documents while another process, or the merges after the previous write, hold the lock."""
+        yield from conversion.steps_ahead(dynamic_columns_for(kinds, self.snapshot(name).dynamic_columns))
 
     def run_maintenance(self) -> None:
         if self._maintenance is not None:
@@ -231,9 +237,9 @@ class DiskStore(Store):
             raise IndexNotFound(name)
         return self.root / name
 
-    def lease(self, name: str) -> FileLease:
-        """Wait for the write lock of an index."""
-        return lock_file(self.root / _LOCKS / name, self._timeout_seconds)
+    def lease(self, name: str, meanwhile: Iterable[object] = ()) -> FileLease:
+        """Wait for the write lock of an index, working step by step until it is free."""
+        return lock_file(self.root / _LOCKS / name, self._timeout_seconds, meanwhile)
 
     def try_hold_vacuum(self, name: str) -> FileLease | None:
         """Take the lock for building another generation of an index; ``None`` if another process has it."""

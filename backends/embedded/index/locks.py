@@ -10,7 +10,9 @@ import fcntl
 import os
 import threading
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from backends.errors import BackendUnavailable
@@ -60,10 +62,13 @@ def _let_go_after_fork() -> None:
 os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
-def lock_file(path: Path, timeout_seconds: float) -> FileLease:
+def lock_file(path: Path, timeout_seconds: float, meanwhile: Iterable[object] = ()) -> FileLease:
     """Wait for the lock on a file, which is created if necessary and never removed.
 
     The kernel queues waiters fairly; a polling loop would let some starve.
+
+    Args:
+        meanwhile: Steps of work, done one by one as long as the lock is not free.
 
     Raises:
         BackendUnavailable: The lock was not free within the timeout.
@@ -72,7 +77,7 @@ def lock_file(path: Path, timeout_seconds: float) -> FileLease:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _wait_for(descriptor, timeout_seconds)
+        return _wait_for(descriptor, timeout_seconds, meanwhile)
     except BaseException:
         os.close(descriptor)
         raise
@@ -90,7 +95,8 @@ def try_lock_file(path: Path) -> FileLease | None:
     return FileLease(descriptor)
 
 
-def _wait_for(descriptor: int, timeout_seconds: float) -> FileLease:
+def _wait_for(descriptor: int, timeout_seconds: float, meanwhile: Iterable[object]) -> FileLease:
+    deadline = monotonic() + timeout_seconds
     state = threading.Lock()
     decided = threading.Event()
     outcome = {"taken": False, "abandoned": False}
@@ -104,7 +110,17 @@ def _wait_for(descriptor: int, timeout_seconds: float) -> FileLease:
         decided.set()
 
     threading.Thread(target=wait, name="index-lock", daemon=True).start()
-    decided.wait(timeout_seconds)
+    try:
+        for _ in meanwhile:
+            if decided.is_set() or monotonic() > deadline:
+                break
+        decided.wait(max(0.0, deadline - monotonic()))
+    except BaseException:
+        with state:
+            outcome["abandoned"] = True
+            if outcome["taken"]:
+                os.close(descriptor)
+        raise
     with state:
         if not outcome["taken"]:
             outcome["abandoned"] = True

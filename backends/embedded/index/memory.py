@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import tantivy
 
+from backends.base import Document
 from backends.embedded.index.documents import copy_documents, dynamic_columns_for, live_columns
 from backends.embedded.index.locks import ThreadLease
 from backends.embedded.index.schema import (
@@ -18,7 +19,7 @@ from backends.embedded.index.schema import (
     register_tokenizers,
 )
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
+from backends.embedded.index.store import LARGE_HEAP, Conversion, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
 
@@ -56,7 +57,7 @@ class MemoryStore(Store):
         return self._get(name).snapshot
 
     @contextmanager
-    def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
+    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[Writing]:
         entry = self._get(name)
         if not entry.lock.acquire(timeout=self._timeout_seconds):
             raise BackendUnavailable("Another thread is writing to the index.", retry_after=2)
@@ -69,7 +70,7 @@ class MemoryStore(Store):
         except BaseException:
             lease.release()
             raise
-        with self._written(entry.index, dynamic_columns, lease, characters) as writing:
+        with self._written(entry.index, dynamic_columns, lease, Conversion(documents)) as writing:
             yield writing
         entry.index.reload()
         entry.snapshot = Snapshot(entry.index, dynamic_columns, 0)

@@ -8,6 +8,7 @@ import re
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import orjson
 import tantivy
 
 from backends.base import Document
-from backends.embedded.index.documents import to_tantivy
+from backends.embedded.index.documents import searched_characters, to_tantivy
 from backends.embedded.index.locks import Lease
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, OLDEST_READABLE_VERSION, SCHEMA_VERSION
 from backends.embedded.index.snapshots import Snapshot
@@ -112,6 +113,33 @@ class State:
             raise ValueError("not an index state") from error
 
 
+class Conversion:
+    """The conversion of a write's documents, which may begin while the write waits for its lock.
+
+    Args:
+        documents: Documents with distinct ids.
+    """
+
+    def __init__(self, documents: Sequence[Document]):
+        self.documents = documents
+        self._expected_columns: Mapping[str, int] = {}
+        self._ahead: deque[tantivy.Document] = deque()
+
+    def steps_ahead(self, expected_columns: Mapping[str, int]) -> Iterator[None]:
+        """Convert one document after the other, for the dynamic columns that the write will probably have."""
+        self._expected_columns = expected_columns
+        for document in self.documents:
+            self._ahead.append(to_tantivy(document, expected_columns))
+            yield
+
+    def entries(self, dynamic_columns: Mapping[str, int]) -> Iterator[tantivy.Document]:
+        """Yield all documents, converted."""
+        if dynamic_columns != self._expected_columns:
+            self._ahead.clear()  # Another write assigned columns to other fields.
+        for document in self.documents:
+            yield self._ahead.popleft() if self._ahead else to_tantivy(document, dynamic_columns)
+
+
 @dataclass(frozen=True, slots=True)
 class Writing:
     """An open write transaction; commits when the block ends without an exception."""
@@ -119,12 +147,13 @@ class Writing:
     index: tantivy.Index
     writer: tantivy.IndexWriter
     dynamic_columns: Mapping[str, int]
+    conversion: Conversion
 
-    def put(self, documents: Sequence[Document]) -> None:
-        """Add documents with distinct ids, replacing documents with the same ids."""
-        self.remove([document.id for document in documents])
-        for document in documents:
-            self.writer.add_document(to_tantivy(document, self.dynamic_columns))
+    def put(self) -> None:
+        """Add the documents with which the write was begun, replacing documents with the same ids."""
+        self.remove([document.id for document in self.conversion.documents])
+        for entry in self.conversion.entries(self.dynamic_columns):
+            self.writer.add_document(entry)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Delete the committed documents with these ids."""
@@ -170,8 +199,13 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def writing(self, name: str, kinds: FieldKinds, characters: int) -> AbstractContextManager[Writing]:
-        """Begin a write of this many characters; the block's normal end commits it, and an exception rolls it back.
+    def writing(
+        self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()
+    ) -> AbstractContextManager[Writing]:
+        """Begin a write; the block's normal end commits it, and an exception rolls it back.
+
+        Args:
+            documents: Documents with distinct ids for :meth:`Writing.put`.
 
         Raises:
             IndexNotFound: The index does not exist or is unreadable.
@@ -214,17 +248,17 @@ class Store(ABC):
 
     @contextmanager
     def _written(
-        self, index: tantivy.Index, dynamic_columns: Mapping[str, int], lease: Lease, characters: int,
+        self, index: tantivy.Index, dynamic_columns: Mapping[str, int], lease: Lease, conversion: Conversion,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
         """Write under a lease that is released when the merges are done."""
         handed_over = False
         try:
-            writer = index.writer(heap_for(characters), 1)
+            writer = index.writer(heap_for(sum(map(searched_characters, conversion.documents))), 1)
             try:
                 # A killed process may leave files behind that would make every later commit fail.
                 writer.garbage_collect_files()
-                yield Writing(index, writer, dynamic_columns)
+                yield Writing(index, writer, dynamic_columns, conversion)
                 writer.commit()
             except BaseException:
                 _roll_back(writer)

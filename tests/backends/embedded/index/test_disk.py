@@ -7,8 +7,9 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -20,9 +21,9 @@ from backends.embedded import maintenance
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk, generations
 from backends.embedded.index.disk import DiskStore
-from backends.embedded.index.locks import try_lock_file
+from backends.embedded.index.locks import FileLease, try_lock_file
 from backends.errors import BackendUnavailable, IndexNotFound
-from backends.query import SearchQuery
+from backends.query import FieldKind, FieldKinds, SearchQuery
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
 from tests.patience import eventually
@@ -187,6 +188,70 @@ def test_writer_that_waits_too_long_for_the_lock_raises_unavailable(backend: Tan
     hurried.upsert(NAME, [document("a")], {})
     assert hurried.count(NAME) == 1
     hurried.close()
+
+
+def _waiting(backend: TantivyBackend, documents: list[Document], kinds: FieldKinds) -> threading.Thread:
+    """Start a write that waits for the index's lock, and return when it has converted its documents."""
+    store = cast(DiskStore, backend.store)
+    converted = threading.Event()
+
+    def lease(name: str, meanwhile: Iterable[object] = ()) -> FileLease:
+        def steps() -> Iterator[object]:
+            yield from meanwhile
+            converted.set()
+
+        return DiskStore.lease(store, name, steps())
+
+    store.lease = lease  # type: ignore[method-assign]
+    thread = threading.Thread(target=backend.upsert, args=(NAME, documents, kinds))
+    thread.start()
+    assert converted.wait(10), "the documents were not converted while the write waited"
+    return thread
+
+
+def test_write_that_waits_for_another_converts_its_documents_meanwhile(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = cast(DiskStore, backend.store).lease(NAME)
+    waiting = _waiting(backend, [document("a"), document("b")], {})
+    # Nothing is left to convert under the lock.
+    monkeypatch.delattr("backends.embedded.index.store.to_tantivy")
+    lease.release()
+    waiting.join()
+    assert found(backend, "word") == ["a", "b"]
+
+
+def test_fields_that_another_write_added_meanwhile_are_not_mixed_up(backend: TantivyBackend, url: str) -> None:
+    kinds = frozenset({FieldKind.NUMBER})
+    other = cast(TantivyBackend, create_backend(url))
+
+    def numbered(id: str, field: str, number: int) -> Document:
+        return Document(id, {**document(id).fields, field: number}, 1)
+
+    with other.store.writing(NAME, {"price": kinds}, [numbered("a", "price", 5)]) as writing:
+        waiting = _waiting(backend, [numbered("b", "weight", 7)], {"weight": kinds})
+        writing.put()
+    waiting.join()
+    other.close()
+    both = {"price": kinds, "weight": kinds}
+    assert [hit.id for hit in backend.search(NAME, SearchQuery("word", filters="weight > 6", kinds=both)).hits] == ["b"]
+    assert [hit.id for hit in backend.search(NAME, SearchQuery("word", filters="price > 4", kinds=both)).hits] == ["a"]
+
+
+def test_write_that_fails_while_it_waits_does_not_keep_the_lock(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("engine words")
+
+    lease = cast(DiskStore, backend.store).lease(NAME)
+    with monkeypatch.context() as broken:
+        broken.setattr("backends.embedded.index.store.to_tantivy", fail)
+        with pytest.raises(BackendUnavailable):
+            backend.upsert(NAME, [document("a")], {})
+    lease.release()
+    backend.upsert(NAME, [document("b")], {})
+    assert found(backend, "word") == ["b"]
 
 
 def _cut_meta(folder: Path) -> None:
