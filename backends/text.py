@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -214,9 +214,10 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
     if not text.isascii():
         for sign in _TYPOGRAPHIC_SIGNS:
             plain = plain.replace(sign, "-")
-    kinds = plain.encode("latin-1", "replace").translate(_KINDS)
+    # The space ends the last word.
+    kinds = plain.encode("latin-1", "replace").translate(_KINDS) + b" "
     forms: dict[str, tuple[str, ...]] = {}
-    for written in dict.fromkeys(text[start:end] for start, end in _uneven_words(kinds)):
+    for written in _uneven_words(text, kinds):
         # A text without spaces is one long word; the cache holds only short ones.
         find = _parted_words if len(written) <= MAX_PARTED_CHARS else _parted_words.__wrapped__
         forms.update(find(written))
@@ -228,21 +229,21 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
     return forms
 
 
-def _uneven_words(kinds: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of what is written between two spaces and may consist of parts."""
-    for pattern, text in (
+def _uneven_words(text: str, kinds: bytes) -> Iterable[str]:
+    """Return what is written between two spaces and may consist of parts, without duplicates."""
+    words: dict[str, None] = {}
+    for pattern, searched in (
         (_SIGN_INSIDE, kinds.translate(_ALIKE)),
         (_CAPITAL_INSIDE, kinds),
         (_DIGITS_BESIDE_LETTERS, kinds.translate(_CASELESS)),
     ):
         end = 0
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(searched):
             at = match.start()
             if at >= end:
-                end = text.find(b" ", at)
-                if end < 0:
-                    end = len(text)
-                yield text.rfind(b" ", 0, at) + 1, end
+                end = searched.find(b" ", at)
+                words[text[searched.rfind(b" ", 0, at) + 1 : end]] = None
+    return words
 
 
 @lru_cache(maxsize=16384)

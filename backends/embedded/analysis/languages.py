@@ -125,13 +125,15 @@ def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
 
 def recognise(text: str) -> str:
     """Detect the language of a text: an ISO 639-1 code, or :data:`UNKNOWN`."""
-    sample = normalized("NFC", text[:_SAMPLE_CHARS])
-    foreign = beyond_ascii(sample)
+    written = text[:_SAMPLE_CHARS]
+    foreign = beyond_ascii(written)
+    sample = normalized("NFC", written, foreign)
+    if sample is not written:
+        foreign = beyond_ascii(sample)
     if _BEYOND_LATIN.search(foreign):
-        letters = len(_WORD.sub("", sample))
-        written = max(1, len(sample) - letters)
+        letters = max(1, len(sample) - len(_WORD.sub("", sample)))
         for language, own, share in _LETTERS:
-            if len(own.findall(foreign)) > written * share:
+            if len(own.findall(foreign)) > letters * share:
                 return language
     words = _words(sample, foreign)
     ballots = _ballots()
