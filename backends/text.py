@@ -189,7 +189,7 @@ _KINDS = bytes(
 _ALIKE = bytes.maketrans(b"A0", b"aa")
 _CASELESS = bytes.maketrans(b"A", b"a")
 # The patterns for kinds begin with the rarest kind, which the engine finds many times faster than words in a text.
-_SIGN_INSIDE = re.compile(rb"-(?<=a-)a")
+_SIGN_INSIDE = re.compile(rb"-a(?<=a-a)")
 _CAPITAL_INSIDE = re.compile(rb"A(?:(?<=aA)|(?<=AA)a)")
 _DIGITS_BESIDE_LETTERS = re.compile(rb"0(?:(?<=a0)00|00a)")
 _MAY_BE_IN_GROUPS = re.compile(rb"0(?:(?<=AA0)0 |(?<=\+0)|00 0)")
