@@ -189,7 +189,8 @@ class DiskStore(Store):
 
     def _convert(self, name: str, kinds: FieldKinds, conversion: Conversion) -> Iterator[None]:
         """Convert documents while another process, or the merges after the previous write, hold the lock."""
-        yield from conversion.steps_ahead(dynamic_columns_for(kinds, self.snapshot(name).dynamic_columns))
+        if len(conversion.documents) > 1:  # Reading the last commit takes longer than converting one document.
+            yield from conversion.steps_ahead(dynamic_columns_for(kinds, self.snapshot(name).dynamic_columns))
 
     def run_maintenance(self) -> None:
         if self._maintenance is not None:

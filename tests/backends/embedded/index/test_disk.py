@@ -229,13 +229,15 @@ def test_fields_that_another_write_added_meanwhile_are_not_mixed_up(backend: Tan
         return Document(id, {**document(id).fields, field: number}, 1)
 
     with other.store.writing(NAME, {"price": kinds}, [numbered("a", "price", 5)]) as writing:
-        waiting = _waiting(backend, [numbered("b", "weight", 7)], {"weight": kinds})
+        waiting = _waiting(backend, [numbered("b", "weight", 7), numbered("c", "weight", 8)], {"weight": kinds})
         writing.put()
     waiting.join()
     other.close()
     both = {"price": kinds, "weight": kinds}
-    assert [hit.id for hit in backend.search(NAME, SearchQuery("word", filters="weight > 6", kinds=both)).hits] == ["b"]
-    assert [hit.id for hit in backend.search(NAME, SearchQuery("word", filters="price > 4", kinds=both)).hits] == ["a"]
+    heavy = backend.search(NAME, SearchQuery("word", filters="weight > 7", kinds=both))
+    assert [hit.id for hit in heavy.hits] == ["c"]
+    priced = backend.search(NAME, SearchQuery("word", filters="price > 4", kinds=both))
+    assert [hit.id for hit in priced.hits] == ["a"]
 
 
 def test_write_that_fails_while_it_waits_does_not_keep_the_lock(
@@ -248,7 +250,7 @@ def test_write_that_fails_while_it_waits_does_not_keep_the_lock(
     with monkeypatch.context() as broken:
         broken.setattr("backends.embedded.index.store.to_tantivy", fail)
         with pytest.raises(BackendUnavailable):
-            backend.upsert(NAME, [document("a")], {})
+            backend.upsert(NAME, [document("a"), document("c")], {})
     lease.release()
     backend.upsert(NAME, [document("b")], {})
     assert found(backend, "word") == ["b"]
