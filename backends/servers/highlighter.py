@@ -170,6 +170,10 @@ class Matcher:
         }
         return replace(self, words=self.words | words) if words else self
 
+    def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the matches to mark in each of some texts, in order."""
+        return [self.spans(text) for text in texts]
+
     def spans(self, text: str) -> list[Span]:
         """Return the matches to mark in a text, in order."""
         if not self.stops:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backends.highlighting import Highlighter, Span
@@ -21,6 +21,9 @@ class Every:
     def spans(self, text: str) -> list[Span]:
         places = [at for at in range(len(text)) if text.startswith(self._word, at)]
         return [(at, at + len(self._word)) for at in places]
+
+    def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
+        return [self.spans(text) for text in texts]
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         return self.spans(text), (0, min(words, len(text)))

@@ -10,12 +10,19 @@ from functools import lru_cache
 from typing import Any
 
 from backends.embedded.analysis.normalization import ANALYZER, compose, terms_of
-from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
+from backends.embedded.results.matches import MAX_GAP, MAX_MATCHES, MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import MAX_SENTENCES_CHARS, Span, merged, without_lone_stop_words
 from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
+
+
+MAX_JOINED_CHARS = 2 * MAX_MATCHES
+"""Maximum length of texts that are searched at once: they cannot have more than :data:`MAX_MATCHES` of one word."""
+
+_BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
+"""What separates texts that are searched at once: longer than the gap between the words of a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +84,10 @@ class HighlightTerms:
 class TermMatches:
     """Locates the matches of one query's terms; implements :class:`backends.highlighting.Matches`."""
 
-    def __init__(self, highlight_terms: HighlightTerms):
+    def __init__(self, highlight_terms: HighlightTerms, match_terms: MatchTerms | None = None):
+        """``match_terms`` are the spellings of the terms, if the caller has them already."""
         self._highlight_terms = highlight_terms
-        self._match_terms = _match_terms(highlight_terms)
+        self._match_terms = match_terms or _match_terms(highlight_terms)
         self.meaningful = highlight_terms.meaningful
         self.weights = highlight_terms.weights
         stop_words = self._match_terms.numbers - self.meaningful
@@ -117,13 +125,17 @@ class TermMatches:
         Args:
             words: The document's words that are indexed in other forms, separated by line breaks.
         """
-        written = words.decode("utf-8", "surrogatepass")
         # Every form is in here: it differs from the word in separators only. Most documents end here, in microseconds.
-        letters = "".join(ANALYZER.analyze(compose(written)))
-        if not any(map(letters.__contains__, self._first_terms)):
+        letters = _letters_of(words)
+        first_terms = [term for term in self._first_terms if term in letters]
+        if not first_terms:
             return self
+        lines = letters.split("\n")
+        matching = {at for term in first_terms for at, line in enumerate(lines) if term in line}
+        written = words.decode("utf-8", "surrogatepass").split("\n")
         numbers: dict[tuple[str, ...], int] = {}
-        for own, forms in map(_terms_of_forms, written.split("\n")):
+        for at in sorted(matching):
+            own, forms = _terms_of_forms(written[at])
             number = self._number_of(forms)
             if number is not None:
                 numbers[own] = number
@@ -133,14 +145,18 @@ class TermMatches:
         if key not in self._with_forms:
             whole = {own[0]: number for own, number in numbers.items() if len(own) == 1}
             several = {own: number for own, number in numbers.items() if len(own) > 1}
+            terms = {**whole, **self._highlight_terms.terms}
+            sequences = {**several, **self._highlight_terms.sequences}
             self._with_forms[key] = TermMatches(
-                replace(
-                    self._highlight_terms,
-                    terms={**whole, **self._highlight_terms.terms},
-                    sequences={**several, **self._highlight_terms.sequences},
-                )
+                replace(self._highlight_terms, terms=terms, sequences=sequences),
+                self._match_terms.with_terms(self._new_terms(whole), sequences),
             )
         return self._with_forms[key]
+
+    def _new_terms(self, terms: Mapping[str, int]) -> dict[str, int]:
+        """Return the terms that do not match yet."""
+        own, starts = self._highlight_terms.terms, tuple(self._highlight_terms.prefixes)
+        return {term: number for term, number in terms.items() if not (term in own or term.startswith(starts))}
 
     def _number_of(self, forms: Iterable[tuple[str, ...]]) -> int | None:
         """Number of the query's word that one of the forms matches, if there is one."""
@@ -157,10 +173,24 @@ class TermMatches:
                     return number
         return None
 
-    def spans(self, text: str) -> list[Span]:
-        """Return the matches to mark in a text."""
-        places = find_matches(text, self._match_terms)
-        return merged(places if self._stop_words is None else without_lone_stop_words(text, places, self.meaningful))
+    def spans_in(self, texts: Sequence[str]) -> list[Sequence[Span]]:
+        """Return the matches to mark in each of some texts. Short ones are searched at once, which is much faster."""
+        joined = _BETWEEN_TEXTS.join(texts)
+        if len(joined) > MAX_JOINED_CHARS and len(texts) > 1:
+            return [spans for text in texts for spans in self.spans_in((text,))]
+        places = find_matches(joined, self._match_terms)
+        if not places:
+            return [()] * len(texts)
+        spans: list[Sequence[Span]] = []
+        end = -len(_BETWEEN_TEXTS)
+        for text in texts:
+            start = end + len(_BETWEEN_TEXTS)
+            end = start + len(text)
+            own = [(first - start, last - start, number) for first, last, number in places if start <= first < end]
+            spans.append(
+                merged(own if self._stop_words is None else without_lone_stop_words(text, own, self.meaningful))
+            )
+        return spans
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
         """Return the matches in a text, in order: of the query words with these numbers, or of all."""
@@ -202,6 +232,25 @@ class TermMatches:
         if self._last.text is not text:
             self._last = SearchedText(text)
         return self._last
+
+
+_ALPHANUMERIC = "".join(filter(str.isalnum, map(chr, range(128)))).encode()
+_SEPARATORS = bytes(set(range(128)) - {*_ALPHANUMERIC, ord("\n")})
+_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
+
+
+def _letters_of(words: bytes) -> str:
+    """Return the folded letters of words separated by line breaks, without other separators."""
+    letters = words.translate(_LOWER, _SEPARATORS).decode("utf-8", "surrogatepass")
+    if letters.isascii():
+        return letters
+    lines = zip(letters.split("\n"), words.decode("utf-8", "surrogatepass").split("\n"), strict=True)
+    return "\n".join([line if line.isascii() else _letters_of_word(word) for line, word in lines])
+
+
+@lru_cache(maxsize=16384)
+def _letters_of_word(word: str) -> str:
+    return "".join(ANALYZER.analyze(compose(word)))
 
 
 @lru_cache(maxsize=16384)
