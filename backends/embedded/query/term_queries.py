@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,6 +44,7 @@ class TermQueries:
         self.with_parts = with_parts
         self._snapshot = snapshot
         self._weights = weights
+        self._fields_key = tuple(weights.items())
         self._ranking = ranking
 
     @property
@@ -87,7 +88,16 @@ class TermQueries:
         return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
 
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
-        """Return a query that scores a document by its best match among the variants of a word."""
+        """Return a query that scores a document by its best match among the variants of a word; cached."""
+        key = ("any", tuple(variants), idf, self._fields_key)
+        query: tantivy.Query | None = self._snapshot.cached(key)
+        if query is None:
+            query = self._any(key[1], idf)
+            if query is not None:
+                self._snapshot.cache(key, query)
+        return query
+
+    def _any(self, variants: Sequence[TermVariant], idf: float) -> tantivy.Query | None:
         compounds: list[str] = []
         choices: list[tantivy.Query | None] = []
         for variant in variants:
