@@ -43,11 +43,10 @@ _OWN_RANK_WEIGHT = 2 * _RANK_WEIGHT
 """Addition for a document's own positive rank, whatever its size, while hits are selected."""
 
 _SECOND_RUN_FACTOR = 1.25
-"""Factor on the addition per rank in the second run, if there are more hits than :data:`WINDOW`.
+"""Factor on the addition per rank in the second run, so small that both runs select the same hits."""
 
-With such a small difference, both runs select the same hits. With fewer hits, each run returns all of them, and the
-second run uses no ranks.
-"""
+_SECOND_WINDOW = 2 * WINDOW
+"""Number of hits of the second run, so large that those of the first run are among them."""
 
 MAX_DATES_READ = 100
 """Maximum number of documents read for a date that the index does not store as a number."""
@@ -96,8 +95,8 @@ class Ranks:
     """The ranks and recency of one search.
 
     Tantivy can add to a score, but not multiply it. So the query runs twice with the boosts added to it, and each rank
-    is worth a different amount in the second run. The difference between a document's two scores reveals its total
-    rank, however many boosts there are.
+    is worth a different amount in the second run, which is for documents with a boost only. The difference between a
+    document's two scores reveals its total rank, however many boosts there are.
 
     Attributes:
         are_neutral: Whether the site sets neither ranks nor recency.
@@ -117,21 +116,35 @@ class Ranks:
         self._own = None if own is None else number_column(own)
         self.are_neutral = self._boosts is None and self._own is None and self._recency is None
 
-    def best(self, query: tantivy.Query, weight: float, worth: float = _RANK_WEIGHT) -> tantivy.SearchResult:
+    def best(self, query: tantivy.Query, weight: float) -> tantivy.SearchResult:
         """Select up to :data:`WINDOW` candidates for the best hits by words and ranks, and count all hits.
 
         Args:
             weight: Sum of the inverse document frequencies of the query's words, to which its scores are proportional.
-            worth: Addition to a score per rank, as a share of the weight.
         """
-        clauses = [(Must, query)]
-        if self._boosts is not None and worth:
-            clauses.append((Should, _Query.boost_query(self._boosts, weight * worth)))
-        if self._own is not None:
-            clauses.append(
-                (Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_RANK_WEIGHT))
-            )
+        clauses = [(Must, query), *self._own_rank(weight)]
+        if self._boosts is not None:
+            clauses.append((Should, _Query.boost_query(self._boosts, weight * _RANK_WEIGHT)))
         return self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=WINDOW)
+
+    def _own_rank(self, weight: float) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """Return the clause that lifts documents with a positive rank of their own, if the site has such ranks."""
+        if self._own is None:
+            return []
+        return [(Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_RANK_WEIGHT))]
+
+    def _boost_ranks(self, query: tantivy.Query, weight: float, hits: Sequence[_Hit]) -> list[float]:
+        """Return the total rank of each hit's boosts."""
+        if self._boosts is None:
+            return [0.0] * len(hits)
+        step = weight * _RANK_WEIGHT
+        boosted = (Must, _Query.boost_query(self._boosts, step * _SECOND_RUN_FACTOR))
+        second_run = _Query.boolean_query([(Must, query), *self._own_rank(weight), boosted])
+        again = self._snapshot.searcher.search(second_run, limit=_SECOND_WINDOW, count=False).hits
+        other = {(address.segment_ord, address.doc): score for score, address in again}
+        differences = [other.get((address.segment_ord, address.doc), score) - score for score, address in hits]
+        # Ranks are whole numbers, so rounding removes the error of 32-bit scores.
+        return [(difference / (step * (_SECOND_RUN_FACTOR - 1)) + 0.5) // 1 for difference in differences]
 
     def order(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult | None = None) -> RankedHits:
         """Return the best hits of a query, with their scores multiplied by :meth:`factors`.
@@ -142,19 +155,8 @@ class Ranks:
         """
         best = self.best(query, weight) if best is None else best
         hits = best.hits
-        ranks = [0.0] * len(hits)
-        words = [score for score, _ in hits]
-        if self._boosts is not None:
-            worth = 0.0 if match_count(best) <= WINDOW else _RANK_WEIGHT * _SECOND_RUN_FACTOR
-            again = self.best(query, weight, worth).hits
-            other = {(address.segment_ord, address.doc): score for score, address in again}
-            # Hits of only one run are at its end; they follow later, with the hits that are not reordered.
-            hits = [hit for hit in hits if (hit[1].segment_ord, hit[1].doc) in other]
-            differences = [other[address.segment_ord, address.doc] - score for score, address in hits]
-            step, difference_step = weight * _RANK_WEIGHT, weight * (worth - _RANK_WEIGHT)
-            # Ranks are whole numbers, so rounding removes the error of 32-bit scores.
-            ranks = [(difference / difference_step + 0.5) // 1 for difference in differences]
-            words = [score - step * rank for (score, _), rank in zip(hits, ranks, strict=True)]
+        ranks = self._boost_ranks(query, weight, hits)
+        words = [score - weight * _RANK_WEIGHT * rank for (score, _), rank in zip(hits, ranks, strict=True)]
         addresses = [address for _, address in hits]
         if not addresses:
             return RankedHits([], match_count(best))

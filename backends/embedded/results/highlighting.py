@@ -17,7 +17,6 @@ from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
 
-
 MAX_JOINED_CHARS = 2 * MAX_MATCHES
 """Maximum length of texts that are searched at once: they cannot have more than :data:`MAX_MATCHES` of one word."""
 

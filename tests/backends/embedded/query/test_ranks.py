@@ -13,7 +13,7 @@ import pytest
 from backends.base import Document, Hit
 from backends.embedded.query.ranks import WINDOW
 from backends.filters import parse_filter
-from backends.query import Boost, SearchQuery, SearchSettings, bounded_rank
+from backends.query import Boost, SearchQuery, SearchSettings, bounded_rank, rank_factor
 from backends.registry import create_backend
 from tests.backends.contract.case import kinds_of
 
@@ -86,3 +86,31 @@ def test_pages_of_hits_join_at_the_end_of_the_ranked_window() -> None:
     assert len(set(first)) == WINDOW + 30
     assert around == first[WINDOW - 10 : WINDOW + 20]
     assert all(int(id) % 2 for id in first[: WINDOW // 2])
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_best_hits_come_first_although_other_pages_have_more_boosts_than_count(seed: int) -> None:
+    draw = random.Random(seed)
+    boosts = tuple(
+        Boost(draw.randint(1, 3), parse_filter(f"{name} = {value}")) for name in "abcdef" for value in (0, 1)
+    )
+    words = [f"w{number}" for number in range(30)]
+    pages = [
+        {
+            "title": " ".join(draw.choices(words, k=3)),
+            "content": " ".join(draw.choices(words, k=draw.randint(1, 60))),
+            **{name: draw.randrange(4) for name in "abcdef"},
+        }
+        for _ in range(5 * WINDOW)
+    ]
+    ranks = [sum(boost.rank for at, boost in enumerate(boosts) if page["abcdef"[at // 2]] == at % 2) for page in pages]
+    plain = [
+        hit for offset in range(0, 900, 100) for hit in hits_of(pages, "w1 w2", explain=True, limit=100, offset=offset)
+    ]
+    expected = sorted(
+        ((hit.explanation or {})["score"] * rank_factor(ranks[int(hit.id)]) for hit in plain), reverse=True
+    )
+
+    best = [(hit.explanation or {})["score"] for hit in hits_of(pages, "w1 w2", *boosts, explain=True)]
+
+    assert best == pytest.approx(expected[:20], rel=1e-4)
