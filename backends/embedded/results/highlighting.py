@@ -172,15 +172,15 @@ class TermMatches:
                     return number
         return None
 
-    def spans_in(self, texts: Sequence[str]) -> list[Sequence[Span]]:
+    def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the matches to mark in each of some texts. Short ones are searched at once, which is much faster."""
         joined = _BETWEEN_TEXTS.join(texts)
         if len(joined) > MAX_JOINED_CHARS and len(texts) > 1:
             return [spans for text in texts for spans in self.spans_in((text,))]
         places = find_matches(joined, self._match_terms)
         if not places:
-            return [()] * len(texts)
-        spans: list[Sequence[Span]] = []
+            return [[] for _ in texts]
+        spans: list[list[Span]] = []
         end = -len(_BETWEEN_TEXTS)
         for text in texts:
             start = end + len(_BETWEEN_TEXTS)

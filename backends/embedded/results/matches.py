@@ -33,10 +33,6 @@ _FAMILY_PREFIX = 3
 
 MAX_GAP = 16
 """Maximum number of characters between the words of a phrase: brackets, quotes, dots."""
-_GAP = re.compile(rf"[\W_]{{1,{MAX_GAP}}}+")
-_MIN_SOUGHT_LETTERS = 3
-"""Minimum length of the first word of a phrase that is searched for by itself; shorter ones are in too many words."""
-
 _PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
@@ -350,46 +346,15 @@ def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: i
     matches: list[Match] = []
     if not any(spelling in folded for spelling in _spellings(sequence[-1])):
         return matches
-    search = _plain_span if _is_plain(sequence) else _pattern_span
-    span = search(folded, sequence, start, stop)
-    while span is not None and len(matches) < MAX_MATCHES:
-        first, end = span
-        is_whole = not _is_inside(folded, first) and not _is_inside(folded, end)
-        if is_whole and _are_words(folded[first:end], sequence):
+    search = _sequence_pattern(sequence).search
+    match = search(folded, start, stop)
+    while match is not None and len(matches) < MAX_MATCHES:
+        first, end = match.span()
+        whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
+        if whole:
             matches.append((first, end, number))
-            first = end - 1
-        span = search(folded, sequence, first + 1, stop)
+        match = search(folded, end if whole else first + 1, stop)
     return matches
-
-
-@lru_cache(maxsize=4096)
-def _is_plain(sequence: tuple[str, ...]) -> bool:
-    """Whether every word has one spelling, in a script with spaces, and the first is long enough to search for it."""
-    return len(sequence[0]) >= _MIN_SOUGHT_LETTERS and all(
-        len(_spellings(term)) == 1 and term[0].isalnum() and not UNSEGMENTED_RUN.match(term) for term in sequence
-    )
-
-
-def _plain_span(folded: str, sequence: tuple[str, ...], start: int, stop: int) -> tuple[int, int] | None:
-    """Return the first occurrence of consecutive words; compiling a pattern takes far longer."""
-    first, *others = sequence
-    start = folded.find(first, start, stop)
-    while start >= 0:
-        end = start + len(first)
-        for term in others:
-            gap = _GAP.match(folded, end, stop)
-            if gap is None or not folded.startswith(term, gap.end(), stop):
-                break
-            end = gap.end() + len(term)
-        else:
-            return start, end
-        start = folded.find(first, start + 1, stop)
-    return None
-
-
-def _pattern_span(folded: str, sequence: tuple[str, ...], start: int, stop: int) -> tuple[int, int] | None:
-    match = _sequence_pattern(sequence).search(folded, start, stop)
-    return None if match is None else match.span()
 
 
 def _is_inside(folded: str, at: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import time
 import unicodedata
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.highlighting import HighlightTerms
+from backends.embedded.results.highlighting import HighlightTerms, TermMatches
 from backends.embedded.results.matches import MatchTerms, find_matches
 from backends.query import Highlight
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
@@ -36,6 +37,28 @@ def test_removing_highlight_tags_restores_the_text(
     assert formatted["price"] == 5
     opened = [char for char in formatted["title"] if char in PRE + POST]
     assert opened == [PRE, POST] * (len(opened) // 2)
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(st.lists(texts, min_size=1, max_size=5), st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.booleans())
+def test_texts_searched_at_once_are_marked_as_each_is_alone(
+    several: list[str], words: list[str], prefixes: list[str], has_stop_word: bool
+) -> None:
+    marks = marks_for([*words, several[0][:5]], [*prefixes, several[-1][:3]], [tuple(" ".join(several[-2:]).split())])
+    weights = dict.fromkeys(range(1 if has_stop_word else 0, len(words) + 1), 1.0)
+    matches = TermMatches(replace(marks, weights=weights))
+
+    assert matches.spans_in(several) == [spans for text in several for spans in matches.spans_in((text,))]
+
+
+def test_phrases_and_stop_words_do_not_reach_from_one_field_into_the_next() -> None:
+    terms = HighlightTerms({"the": 0, "sea": 1}, sequences={("blue", "whale"): 2}, weights={1: 1.0, 2: 1.0})
+    document = {"title": "All is blue", "author": "Whale", "section": "By the sea", "excerpt": "The"}
+
+    formatted = highlighter_of(Highlight(pre_tag="[", post_tag="]", crop_fields={}), terms).format(document)
+
+    assert formatted == {**document, "section": "By [the] [sea]"}
 
 
 @pytest.mark.parametrize(("document", "marked"), [
