@@ -43,7 +43,11 @@ _OWN_RANK_WEIGHT = 2 * _RANK_WEIGHT
 """Addition for a document's own positive rank, whatever its size, while hits are selected."""
 
 _SECOND_RUN_FACTOR = 1.25
-"""Factor on the addition per rank in the second run, so small that both runs select the same hits."""
+"""Factor on the addition per rank in the second run, if there are more hits than :data:`WINDOW`.
+
+With such a small difference, both runs select the same hits. With fewer hits, the first run returns all of them, and
+the second run needs no boosts.
+"""
 
 _SECOND_WINDOW = 2 * WINDOW
 """Number of hits of the second run, so large that those of the first run are among them."""
@@ -95,8 +99,8 @@ class Ranks:
     """The ranks and recency of one search.
 
     Tantivy can add to a score, but not multiply it. So the query runs twice with the boosts added to it, and each rank
-    is worth a different amount in the second run, which is for documents with a boost only. The difference between a
-    document's two scores reveals its total rank, however many boosts there are.
+    is worth a different amount in the second run, which only finds documents with a boost if there are many hits. The
+    difference between a document's two scores reveals its total rank, however many boosts there are.
 
     Attributes:
         are_neutral: Whether the site sets neither ranks nor recency.
@@ -133,18 +137,20 @@ class Ranks:
             return []
         return [(Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_RANK_WEIGHT))]
 
-    def _boost_ranks(self, query: tantivy.Query, weight: float, hits: Sequence[_Hit]) -> list[float]:
-        """Return the total rank of each hit's boosts."""
+    def _boost_ranks(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult) -> list[float]:
+        """Return the total rank of the boosts of each hit of :meth:`best`."""
         if self._boosts is None:
-            return [0.0] * len(hits)
+            return [0.0] * len(best.hits)
         step = weight * _RANK_WEIGHT
-        boosted = (Must, _Query.boost_query(self._boosts, step * _SECOND_RUN_FACTOR))
-        second_run = _Query.boolean_query([(Must, query), *self._own_rank(weight), boosted])
-        again = self._snapshot.searcher.search(second_run, limit=_SECOND_WINDOW, count=False).hits
+        factor = 0.0 if match_count(best) <= WINDOW else _SECOND_RUN_FACTOR
+        clauses = [(Must, query), *self._own_rank(weight)]
+        if factor:
+            clauses.append((Must, _Query.boost_query(self._boosts, step * factor)))
+        again = self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=_SECOND_WINDOW, count=False).hits
         other = {(address.segment_ord, address.doc): score for score, address in again}
-        differences = [other.get((address.segment_ord, address.doc), score) - score for score, address in hits]
+        differences = [other.get((address.segment_ord, address.doc), score) - score for score, address in best.hits]
         # Ranks are whole numbers, so rounding removes the error of 32-bit scores.
-        return [(difference / (step * (_SECOND_RUN_FACTOR - 1)) + 0.5) // 1 for difference in differences]
+        return [(difference / (step * (factor - 1)) + 0.5) // 1 for difference in differences]
 
     def order(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult | None = None) -> RankedHits:
         """Return the best hits of a query, with their scores multiplied by :meth:`factors`.
@@ -155,7 +161,7 @@ class Ranks:
         """
         best = self.best(query, weight) if best is None else best
         hits = best.hits
-        ranks = self._boost_ranks(query, weight, hits)
+        ranks = self._boost_ranks(query, weight, best)
         words = [score - weight * _RANK_WEIGHT * rank for (score, _), rank in zip(hits, ranks, strict=True)]
         addresses = [address for _, address in hits]
         if not addresses:
