@@ -80,9 +80,6 @@ _VOTES_OF_LETTERS = 3
 _RARE_SHARE, _DOUBTFUL_SHARE = 0.04, 0.005
 """Shares of a site's documents: below the first, a language is rare; below the second, detection may be wrong."""
 
-_ASSUMED = {"en": 1.0}
-"""Shares of languages that are assumed where none was detected, as in a catalog with short titles."""
-
 _MAX_LIKELY_LANGUAGES = 5
 _LETTERS_OF_ENDING = 6
 _SAMPLE_CHARS = 600
@@ -183,7 +180,10 @@ def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple
     """
     present = {
         language: share for language, share in shares.items() if language != UNKNOWN and share >= _DOUBTFUL_SHARE
-    } or _ASSUMED
+    }
+    undetected = shares.get(UNKNOWN, 0.0)
+    if undetected >= sum(present.values()):  # Short titles, of which most are English.
+        present["en"] = present.get("en", 0.0) + undetected
     if len(present) > 1:
         if has_tones(" ".join(words)) and not TONAL.isdisjoint(present):
             return tuple(TONAL.intersection(present))

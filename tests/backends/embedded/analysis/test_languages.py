@@ -63,8 +63,9 @@ MANY = {
     ("driver s license", {"en": 0.5, "cs": 0.5}, {"en", "cs"}),
     ("los angeles", {"en": 0.97, "es": 0.03}, {"en"}), ("los angeles", {"en": 0.5, "es": 0.5}, {"es"}),
     ("han er ikke en af dem", {"en": 0.999, "no": 0.001}, {"en"}), ("hàng phòng ngự", MANY, {"vi"}),
-    ("cà phê", {"en": 0.5, "vi": 0.5}, {"en", "vi"}), ("cà phê", {"vi": 1.0}, {"vi"}), ("points", {}, {"en"}),
-    ("points", {UNKNOWN: 1.0}, {"en"}), ("очки", {UNKNOWN: 1.0}, set()), ("3.11", {"en": 1.0}, set()),
+    ("cà phê", {"en": 0.5, "vi": 0.5}, {"en", "vi"}), ("cà phê", {"vi": 1.0}, {"vi"}), ("points", {}, set()),
+    ("points", {UNKNOWN: 1.0}, {"en"}), ("points", {UNKNOWN: 0.6, "cs": 0.4}, {"cs", "en"}),
+    ("points", {UNKNOWN: 0.4, "cs": 0.6}, {"cs"}), ("очки", {UNKNOWN: 1.0}, set()), ("3.11", {"en": 1.0}, set()),
 ])  # fmt: skip
 def test_query_languages_are_inferred_from_its_words_and_the_site_languages(
     words: str, shares: dict[str, float], likely: set[str]
