@@ -24,8 +24,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "operations", "scaling", "billing", "mail", "login", "security", "deployment", "upgrading", "engines",
-        "architecture", "contributing", "design", "benchmarks", "glossary",
+        README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "deployment", "upgrading",
+        "engines", "architecture", "contributing", "design", "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""

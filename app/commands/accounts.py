@@ -176,6 +176,38 @@ def reset_codes(email: str, as_json: bool) -> None:
     show(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
 
 
+@click.command("operator")
+@with_appcontext
+@click.argument("email", required=False)
+@click.option("--account", "account_id", type=int, help="The member's account, if the address has several.")
+@click.option("--revoke", is_flag=True, help="Take the right away again, as of the next request.")
+@json_option
+def operator(email: str | None, account_id: int | None, revoke: bool, as_json: bool) -> None:
+    """Let a member use the operator area, or list such members."""
+    current_runtime = runtime()
+    if email is None:
+        if revoke or account_id is not None:
+            raise click.UsageError("Specify the member's e-mail address.")
+        with current_runtime.database.read() as session:
+            members = list(operations.list_operators(session))
+        text = "\n".join(f"{member.email} (account {member.account_id})" for member in members) or "No operators."
+    elif revoke:
+        members = operations.revoke_operator(current_runtime, email)
+        if not members:
+            raise click.ClickException(f"No operator has the e-mail address {email}.")
+        text = f"{email} is no longer an operator."
+    else:
+        try:
+            member = operations.name_operator(current_runtime, email, account_id)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+        members = [member]
+        text = f"{member.name}, {member.email}, of account {member.account_id} may use /operator."
+        if member.codes_since is None:
+            text += " The pages open once the member has turned on two-factor authentication."
+    show(as_json, [{"email": member.email, "account_id": member.account_id} for member in members], text)
+
+
 @click.command("delete")
 @with_appcontext
 @click.argument("email")

@@ -74,6 +74,9 @@ ACCOUNTS = LazyGroup(
         "list": CommandSource(
             "app.commands.account_list:list_accounts", "List all accounts with their usage and quotas."
         ),
+        "operator": CommandSource(
+            "app.commands.accounts:operator", "Let a member use the operator area, or list such members."
+        ),
         "reset-codes": CommandSource(
             "app.commands.accounts:reset_codes", "Turn off two-factor authentication for a member who lost their phone."
         ),

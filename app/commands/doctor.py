@@ -9,9 +9,9 @@ from dataclasses import asdict
 import click
 import orjson
 
-from app.commands.diagnosis import diagnose
-from app.commands.machine_checks import Finding
 from app.config import ConfigurationError, check_settings, find_misspelled
+from app.operations.diagnosis import diagnose
+from app.operations.machine_checks import Finding
 from app.runtime import create_runtime
 
 MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}

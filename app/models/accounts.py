@@ -85,6 +85,8 @@ class Member(Base):
     """Salt of an authenticator app whose setup is not yet complete."""
     new_codes_until: Mapped[datetime | None]
     """Deadline for completing the authenticator app's setup."""
+    operator_since: Mapped[datetime | None]
+    """Time at which a command named the member an operator of the service; ``NULL`` for all other members."""
 
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.clock import now
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, Member
@@ -16,7 +18,7 @@ from app.runtime import Runtime
 from app.services.access.credentials import credential_change
 from app.services.accounts import accounts, emails, one_time_codes
 from app.services.accounts.members import find_members, is_same_mailbox, lock_member
-from app.services.sites import AccountMissing, get_account
+from app.services.sites import MAX_INT64, AccountMissing, get_account
 from app.services.webhooks import tell_operator
 from schemas.validation.webhooks import ACCOUNT_CREATED, ACCOUNT_SUSPENDED, PLAN_CHANGED
 
@@ -26,6 +28,12 @@ def account_not_found() -> ApiError:
     return ApiError(ErrorCode.ACCOUNT_NOT_FOUND, "Account not found.")
 
 
+def _check_number(account_id: int) -> None:
+    """Reject an ID that the database cannot compare."""
+    if not 0 < account_id <= MAX_INT64:
+        raise account_not_found()
+
+
 @contextmanager
 def _changing(runtime: Runtime, account_id: int) -> Iterator[Session]:
     """Open a transaction that changes an account.
@@ -33,6 +41,7 @@ def _changing(runtime: Runtime, account_id: int) -> Iterator[Session]:
     Raises:
         ApiError: 404 if the account does not exist.
     """
+    _check_number(account_id)
     try:
         with credential_change(runtime.database, runtime.counters, account_id) as session:
             yield session
@@ -125,6 +134,7 @@ def delete_account(runtime: Runtime, account_id: int) -> None:
     Raises:
         ApiError: 404.
     """
+    _check_number(account_id)
     try:
         account_operations.delete_account(runtime, account_id)
     except AccountMissing as error:
@@ -160,6 +170,49 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
         for member in members:
             one_time_codes.switch_off(member)
         return members[0] if members else None
+
+
+def list_operators(session: Session) -> Sequence[Member]:
+    """Return the operators of the service, the longest-standing first."""
+    return session.scalars(
+        select(Member).where(Member.operator_since.is_not(None)).order_by(Member.operator_since, Member.id)
+    ).all()
+
+
+def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -> Member:
+    """Make a member an operator of the service.
+
+    Anyone can register with an address that is not theirs. So the address must be confirmed if the service sends mail,
+    and the account must be given if the address has several.
+
+    Args:
+        account_id: The member's account; ``None`` if the address belongs to only one.
+
+    Raises:
+        ValueError: There is no such member, or several, or the address is unconfirmed. The message is for people.
+    """
+    with runtime.database.write() as session:
+        members = [member for member in _members_of(session, email) if account_id in (None, member.account_id)]
+        if not members:
+            raise ValueError(f"No member has the e-mail address {email}.")
+        if len(members) > 1:
+            accounts_of = ", ".join(f"{member.account_id} ({member.account.name})" for member in members)
+            raise ValueError(f"Several accounts have a member {email}; choose one with --account: {accounts_of}.")
+        member = members[0]
+        if runtime.settings.sends_mail and not member.email_confirmed:
+            raise ValueError(f"{email} is not confirmed: the member may be a stranger. Confirm the address first.")
+        if member.operator_since is None:
+            member.operator_since = now()
+        return member
+
+
+def revoke_operator(runtime: Runtime, email: str) -> list[Member]:
+    """End the operator status of all members with this e-mail address, as of their next request; return them."""
+    with runtime.database.write() as session:
+        members = [member for member in _members_of(session, email) if member.operator_since is not None]
+        for member in members:
+            member.operator_since = None
+        return members
 
 
 def _members_of(session: Session, email: str) -> list[Member]:

@@ -28,6 +28,8 @@ from app.pages import (
 )
 from app.pages.analytics import inbox, reports
 from app.pages.negotiation import MethodOverride, View, add_page, note_choice
+from app.pages.operator import accounts as operator_accounts
+from app.pages.operator.access import OPERATING
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
@@ -35,7 +37,7 @@ from app.services.accounts import emails
 from app.services.mail import digests as unsubscribing
 from app.web.auth import ANYONE, MANAGING
 from app.web.headers import API_DOCUMENT
-from app.web.policy import OperationPolicy, set_policy
+from app.web.policy import OPERATOR_AREA, OperationPolicy, set_policy
 from schemas.validation.keys import Scope
 
 PAGES: dict[str, View] = {
@@ -130,6 +132,7 @@ _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True,
 
 _SETTINGS_SECTION = "/sites/<int(signed=True):site_id>/search-settings/<string:section>"
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
+_OPERATOR_ACCOUNT = OPERATOR_AREA + "/accounts/<int(signed=True):account_id>"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
@@ -186,6 +189,8 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/widget-texts.js", "docs_widget_texts", search_box.show_widget_texts, _SCRIPT),
     ("/docs/v1/client-info", "docs_client_info", docs_search.show_docs_client_info, _DOCS_SEARCH),
     ("/docs/engine/suggest", "docs_suggest", docs_search.suggest_docs, _DOCS_SEARCH),
+    (OPERATOR_AREA, "pages.show_operator_accounts", operator_accounts.show_accounts, OPERATING),
+    (_OPERATOR_ACCOUNT, "pages.show_operator_account", operator_accounts.show_account, OPERATING),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
 """Pages at URLs without a JSON response: rule, endpoint, view, policy."""
@@ -229,6 +234,9 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         search_settings.update_settings_section,
         _SETTINGS,
     ),
+    ("POST", _OPERATOR_ACCOUNT + "/plan", "pages.change_account_plan", operator_accounts.change_plan, OPERATING),
+    ("POST", _OPERATOR_ACCOUNT + "/suspend", "pages.suspend_account", operator_accounts.suspend_account, OPERATING),
+    ("POST", _OPERATOR_ACCOUNT + "/resume", "pages.resume_account", operator_accounts.resume_account, OPERATING),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),
     (

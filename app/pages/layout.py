@@ -70,6 +70,9 @@ NOTICES = {
     "webhook-off": "Webhook turned off. Waiting deliveries were cancelled.",
     "webhook-deleted": "Webhook deleted.",
     "redelivered": "The delivery will be sent again within seconds, with the same ID.",
+    "operator-plan-changed": "Plan and limits saved. They take effect with the account’s next request.",
+    "operator-suspended": "Account suspended.",
+    "operator-resumed": "Account resumed.",
     "logged-out": "You’re logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }

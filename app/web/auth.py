@@ -308,7 +308,14 @@ def session_caller(runtime: Runtime, login: Session) -> Caller:
     return Caller(
         "session",
         account_record(runtime.plans, member.account),
-        member=MemberRecord(member.id, member.email, Role(member.role)),
+        member=MemberRecord(
+            member.id,
+            member.email,
+            Role(member.role),
+            name=member.name,
+            has_codes=member.codes_since is not None,
+            is_operator=member.operator_since is not None,
+        ),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,
     )

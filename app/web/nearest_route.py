@@ -8,6 +8,8 @@ from difflib import get_close_matches
 
 from flask import Request, current_app
 
+from app.web.policy import OPERATOR_AREA
+
 _PREFIX = re.compile(r"/(?:api/)?(?:v1/)?")
 _API_PATH = re.compile(r"/(?:api|v1)/")
 _PARAMETER = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
@@ -25,7 +27,7 @@ def find_nearest_route(req: Request) -> str | None:
     segments = _segments(req.path)
     routes: dict[str, str] = {}
     for rule in current_app.url_map.iter_rules():
-        if rule.rule.startswith("/api/operator/"):
+        if rule.rule.startswith(("/api/operator/", OPERATOR_AREA)):
             continue  # Customers don't mean these routes.
         route = _PARAMETER.sub(r"{\1}", rule.rule)
         routes.setdefault(_filled_in(_segments(route), segments), route)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flask import Flask, current_app
+from flask import Flask, Request, current_app
 from flask.sansio.app import App
+from werkzeug.exceptions import NotFound
 
 from app.services.access.rights import Role
 from app.web.auth import ANYONE, BEARER, Access, TokenPlace
@@ -79,6 +80,25 @@ _NOWHERE = OperationPolicy(ANYONE)
 
 class MissingPolicy(Exception):
     """A view has no policy."""
+
+
+OPERATOR_AREA = "/operator"
+
+
+def is_in_operator_area(path: str) -> bool:
+    """Whether a path belongs to the pages for the service's operators."""
+    return path == OPERATOR_AREA or path.startswith(f"{OPERATOR_AREA}/")
+
+
+def hide_route(request: Request) -> OperationPolicy:
+    """Treat a request as if its URL did not exist, and return the policy for such requests.
+
+    Nothing then distinguishes the response from any other 404: not the allowed methods, the headers, or the limits.
+    """
+    request.url_rule = None
+    request.view_args = None
+    request.routing_exception = NotFound()
+    return _NOWHERE
 
 
 def set_policy(app: App, endpoint: str, policy: OperationPolicy) -> None:

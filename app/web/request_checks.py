@@ -54,7 +54,7 @@ from app.web.charges import (
 from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
-from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
+from app.web.policy import SAFE_METHODS, OperationPolicy, hide_route, is_in_operator_area, policy_of
 
 log = logging.getLogger(__name__)
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -89,6 +89,9 @@ def _check() -> None:
         _admit_operator(current_runtime)
         return
     caller, failure = _identify(current_runtime, req, access, token)
+    if is_in_operator_area(req.path) and not (caller is not None and caller.is_operator):
+        policy = hide_route(req)
+        access = policy.access
     if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
         caller, failure = None, missing_key()
     share = _name_sharer(caller, policy, token)

@@ -329,7 +329,7 @@ class TestAccounts:
         assert_error(response, 400, "validation_failed", **({} if field is None else {"field": field}))
         assert account_of(operator, tenant.account_id) == before
 
-    @pytest.mark.parametrize("account_id", ["2", "0", "-1", "9223372036854775807", "9" * 30])
+    @pytest.mark.parametrize("account_id", ["2", "0", "-1", "9223372036854775807", "9223372036854775808", "9" * 30])
     @pytest.mark.parametrize(
         ("method", "path", "body"),
         [

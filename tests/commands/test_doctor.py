@@ -18,10 +18,10 @@ from sqlalchemy import update
 
 from app import runtime
 from app.clock import now
-from app.commands import diagnosis, machine_checks
 from app.commands.doctor import doctor
 from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
+from app.operations import diagnosis, machine_checks
 from app.runtime import Runtime
 from app.services.embedding.local_server import ModelFile
 from app.services.mail.letters import queue_mail

@@ -20,11 +20,19 @@ CallerKind = Literal["public", "search", "private", "session", "engine"]
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """The member that a session belongs to, as of this request."""
+    """The member that a session belongs to, as of this request.
+
+    Attributes:
+        has_codes: Whether two-factor authentication is on.
+        is_operator: Whether the member may use the operator area.
+    """
 
     id: int
     email: str
     role: Role
+    name: str
+    has_codes: bool
+    is_operator: bool
 
 
 @dataclass(slots=True)
@@ -54,6 +62,11 @@ class Caller:
     def member_id(self) -> int | None:
         """ID of the member; ``None`` for a key."""
         return None if self.member is None else self.member.id
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller is a member whom a command has named an operator of the service."""
+        return self.member is not None and self.member.is_operator
 
     @property
     def is_owner(self) -> bool:

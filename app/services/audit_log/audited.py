@@ -46,7 +46,7 @@ AUDITED: dict[type[Any], Audited] = {
     Member: Audited(
         "member",
         lambda member: member.email,
-        ("name", "email", "email_confirmed", "role", "codes_since"),
+        ("name", "email", "email_confirmed", "role", "codes_since", "operator_since"),
         secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
     Identity: Audited("identity", lambda identity: identity.member.email, ("issuer",)),

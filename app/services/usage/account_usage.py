@@ -12,7 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits, PlanTable
-from app.services.sites import account_status, describe_account
+from app.services.sites import MAX_INT64, account_status, describe_account
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,9 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     Args:
         account_id: The only account to return; ``None`` for all.
     """
+
+    if account_id is not None and not 0 < account_id <= MAX_INT64:
+        return ()
 
     def is_chosen(column: InstrumentedAttribute[int]) -> ColumnElement[bool]:
         return true() if account_id is None else column == account_id

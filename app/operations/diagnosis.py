@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select, text
 
 from app.clock import now
-from app.commands import machine_checks
-from app.commands.machine_checks import Finding, Level
 from app.config import Settings
 from app.counters.values import CountersUnavailable
 from app.feature_settings import LOCAL_EMBEDDERS
 from app.models import Account, EngineTask, Site, SourceRun
+from app.operations import machine_checks
+from app.operations.machine_checks import Finding, Level
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable

@@ -1,0 +1,35 @@
+"""An operator of the service, with two-factor authentication."""
+
+from __future__ import annotations
+
+import pyotp
+import pytest
+from flask import Flask
+
+from tests.answers import assert_ok
+from tests.callers import PASSWORD, Browser, register_browser
+from tests.pages.people import Person, person_of
+
+OPERATOR = "olga@example.com"
+
+
+def run(app: Flask, *arguments: str) -> str:
+    """Run ``account operator`` and return its output."""
+    result = app.test_cli_runner().invoke(args=["account", "operator", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def turn_on_codes(browser: Browser) -> None:
+    """Turn on two-factor authentication."""
+    secret = assert_ok(browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
+    assert_ok(browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))
+
+
+@pytest.fixture
+def operator(app: Flask) -> Person:
+    """An operator, in a browser."""
+    browser, _ = register_browser(app, OPERATOR, name="Olga")
+    turn_on_codes(browser)
+    run(app, OPERATOR)
+    return person_of(browser)
