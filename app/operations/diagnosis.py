@@ -50,11 +50,18 @@ EMBEDDER_SECONDS = 30.0
 """Seconds that the embedder may take for a query, including the start of its process."""
 
 
-def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
-    """Run all checks, even if earlier ones fail.
+SLOW_TOPICS = frozenset({"versions", "file modes", "database", "indexes", "mail", "login", "embedder", "browser"})
+"""Topics whose checks read a whole file, folder, or table, start a process, or wait for a server outside."""
+
+
+def diagnose(
+    settings: Settings, runtime: Runtime | None, *, skipped_topics: frozenset[str] = frozenset()
+) -> Iterator[Finding]:
+    """Run the checks, even if earlier ones fail.
 
     Args:
         runtime: ``None`` if the settings are invalid; then the checks that need it are skipped.
+        skipped_topics: Topics of the checks to skip.
     """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", machine_checks.versions),
@@ -81,6 +88,8 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             ("charges", lambda: _charges(runtime)),
         ]
     for topic, check in checks:
+        if topic in skipped_topics:
+            continue
         try:
             yield from check()
         except Exception as error:  # noqa: BLE001 - a finding too; the others are still to be looked at

@@ -1,0 +1,27 @@
+"""Health of the installation, for operators: dependencies, checks, queues, and failed crawls."""
+
+from __future__ import annotations
+
+from app.operations.diagnosis import SLOW_TOPICS, diagnose
+from app.pages.layout import render
+from app.pages.operator.access import for_operators
+from app.runtime import runtime
+from app.services.operator_reports import list_failed_runs, list_queues
+
+
+@for_operators
+def show_health() -> str:
+    """Show the state of the installation, as seen by this process. Slow checks are left to the command ``doctor``."""
+    current_runtime = runtime()
+    findings = list(diagnose(current_runtime.settings, current_runtime, skipped_topics=SLOW_TOPICS))
+    with current_runtime.database.read() as session:
+        queues = list_queues(session)
+        failed_runs = list_failed_runs(session)
+    return render(
+        "operator_health.html",
+        dependencies=current_runtime.health.findings,
+        missing_indexes=len(current_runtime.health.missing_indexes),
+        findings=sorted(findings, key=lambda finding: ("problem", "warning", "ok").index(finding.level)),
+        queues=queues,
+        failed_runs=failed_runs,
+    )
