@@ -29,6 +29,7 @@ from app.pages import (
 from app.pages.analytics import inbox, reports
 from app.pages.negotiation import MethodOverride, View, add_page, note_choice
 from app.pages.operator import accounts as operator_accounts
+from app.pages.operator import charts as operator_charts
 from app.pages.operator import health as operator_health
 from app.pages.operator.access import OPERATING
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
@@ -191,6 +192,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/v1/client-info", "docs_client_info", docs_search.show_docs_client_info, _DOCS_SEARCH),
     ("/docs/engine/suggest", "docs_suggest", docs_search.suggest_docs, _DOCS_SEARCH),
     (OPERATOR_AREA, "pages.show_operator_accounts", operator_accounts.show_accounts, OPERATING),
+    (OPERATOR_AREA + "/charts", "pages.show_operator_charts", operator_charts.show_charts, OPERATING),
     (OPERATOR_AREA + "/health", "pages.show_operator_health", operator_health.show_health, OPERATING),
     (_OPERATOR_ACCOUNT, "pages.show_operator_account", operator_accounts.show_account, OPERATING),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, func, select, type_coerce
 from sqlalchemy.orm import Session
 
-from app.models import Account, EngineTask, Mail, Site, Source, SourceRun, WebhookDelivery
+from app.models import Account, EngineTask, Mail, SearchEvent, Site, Source, SourceRun, UsageDay, WebhookDelivery
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.reports import EPOCH
+from app.services.analytics.search_times import MAX_SEARCHES, DayTimes, percentiles
 
 MAX_FAILED_RUNS = 50
 """Maximum number of failed crawls in a report."""
@@ -88,3 +92,64 @@ def list_failed_runs(session: Session) -> Sequence[FailedRun]:
         FailedRun(account_id, account, site, kind, (error or {}).get("code", "unknown"), finished_at)
         for account_id, account, site, kind, error, finished_at in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDay:
+    """Searches of all accounts on a UTC day.
+
+    Attributes:
+        searches: Charged searches, from copies up to a minute old.
+        refused_searches: Searches rejected by a limit of a plan.
+    """
+
+    date: date
+    searches: int
+    refused_searches: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """Searches and response times of all accounts, with the same days in both, oldest first."""
+
+    days: Sequence[ServiceDay]
+    times: Sequence[DayTimes]
+
+
+def report_service(session: Session, last: date, day_count: int) -> ServiceReport:
+    """Return the report for the days up to ``last``.
+
+    Response times come from the newest :data:`~app.services.analytics.search_times.MAX_SEARCHES` stored searches, which
+    the primary key finds, so that the work does not grow with the table. Days before them have no response times.
+    """
+    dates = [last - timedelta(days=before) for before in reversed(range(day_count))]
+    usage = session.execute(
+        select(UsageDay.day, func.sum(UsageDay.searches), func.sum(UsageDay.refused_searches))
+        .where(UsageDay.day >= dates[0], UsageDay.day <= last)
+        .group_by(UsageDay.day)
+    )
+    counts = {day: (int(searches), int(refused)) for day, searches, refused in usage}
+    by_day = _count_response_times(session)
+    return ServiceReport(
+        [ServiceDay(day, *counts.get(day, (0, 0))) for day in dates],
+        [DayTimes(day, *percentiles(by_day.get((day - EPOCH).days, {}))) for day in dates],
+    )
+
+
+def _count_response_times(session: Session) -> dict[int, Counter[int]]:
+    """Count the newest searches by day since 1970-01-01 and response time, without an incomplete first day."""
+    newest = session.scalar(select(func.max(SearchEvent.id))) or 0
+    oldest = session.scalar(select(func.min(SearchEvent.id))) or 0
+    day = type_coerce(SearchEvent.occurred_at, BigInteger) // DAY_MICROSECONDS
+    rows = session.execute(
+        select(day, SearchEvent.response_ms, func.count())
+        .where(SearchEvent.id > newest - MAX_SEARCHES, SearchEvent.counted)
+        .group_by(day, SearchEvent.response_ms)
+    )
+    by_day: dict[int, Counter[int]] = {}
+    for number, response_ms, count in rows:
+        if response_ms is not None:
+            by_day.setdefault(int(number), Counter())[response_ms] += count
+    if oldest <= newest - MAX_SEARCHES and len(by_day) > 1:
+        del by_day[min(by_day)]
+    return by_day

@@ -229,6 +229,14 @@ def test_two_factor_setup_and_login_pass_axe(server: Server, browser: Any, look:
     kay.go("/profile/edit")
     kay.press("End all other sessions")
     kay.sees("All your other sessions have ended.")
+    server.flask("account", "operator", email)
+    for path in ("/operator", "/operator/health", "/operator/charts"):
+        kay.go(path)
+        wrong[path] = look()
+    kay.go("/operator")
+    kay.go(kay.find("tbody a").get_attribute("href").removeprefix(server.base_url))
+    kay.sees("Plan and own limits")
+    wrong["account for operators"] = look()
     assert {state: found for state, found in wrong.items() if found} == {}
 
 

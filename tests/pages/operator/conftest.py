@@ -26,10 +26,15 @@ def turn_on_codes(browser: Browser) -> None:
     assert_ok(browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))
 
 
+def register_operator(app: Flask, email: str) -> Person:
+    """Return a new operator, in a browser."""
+    browser, _ = register_browser(app, email, name="Olga")
+    turn_on_codes(browser)
+    run(app, email)
+    return person_of(browser)
+
+
 @pytest.fixture
 def operator(app: Flask) -> Person:
     """An operator, in a browser."""
-    browser, _ = register_browser(app, OPERATOR, name="Olga")
-    turn_on_codes(browser)
-    run(app, OPERATOR)
-    return person_of(browser)
+    return register_operator(app, OPERATOR)
