@@ -17,6 +17,7 @@ from tests.callers import Tenant, page
 from tests.crawl.sources.rows import add_source
 from tests.pages.operator.test_accounts import HOSTILE
 from tests.pages.people import Person
+from tests.shared_servers import counters_away
 
 HEALTH = "/operator/health"
 
@@ -64,6 +65,13 @@ def test_unavailable_engine_is_a_problem_and_does_not_break_the_page(
 
     assert "no answer" in rows(operator, "Checks")["Engine"][1]
     assert rows(operator, "Result")["Engine"][0].startswith("Failing since")
+
+
+def test_unavailable_counter_store_is_a_problem_and_does_not_break_the_page(app: Flask, operator: Person) -> None:
+    with counters_away(app):
+        assert operator.call("GET", HEALTH).status_code == 200
+
+    assert rows(operator, "Checks")["Counters"][0] == "Problem"
 
 
 def test_queues_count_waiting_and_failing_work(app: Flask, operator: Person, tenant: Tenant) -> None:
