@@ -24,8 +24,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "deployment", "upgrading",
-        "engines", "architecture", "contributing", "design", "benchmarks", "glossary",
+        README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
+        "upgrading", "engines", "architecture", "contributing", "design", "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""
@@ -82,6 +82,19 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "moving-to-another-engine": "scaling#moving-to-another-engine",
     },
     "analytics": {"what-is-kept-of-visitors": "analytics#privacy-the-data-stored-about-visitors"},
+    "security": {
+        "threats": "threats",
+        "other-accounts": "threats#other-accounts",
+        "logins-and-members": "threats#logins-and-members",
+        "keys": "threats#keys",
+        "browsers": "threats#browsers",
+        "the-crawler": "threats#the-crawler",
+        "bodies-and-files": "threats#bodies-and-files",
+        "agents": "threats#agents",
+        "http-and-proxies": "threats#http-and-proxies",
+        "servers-behind-the-service": "threats#servers-behind-the-service",
+        "what-is-stored": "threats#what-is-stored",
+    },
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
 """Maps a page to its moved sections: each former anchor to the section's current location below ``/docs``."""

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
-from marshmallow import Schema, ValidationError
 
 from app.models import AuditEntry
 from app.operations import search_settings as settings_operations
@@ -18,7 +17,7 @@ from app.runtime import runtime
 from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid
+from app.web.parsing import check_query_string, load_values
 from app.web.responses import csv_response
 from schemas.audit_log import KINDS, AuditQuerySchema, AuditSelectionSchema
 
@@ -64,7 +63,7 @@ class DisplayEntry:
 def show_log() -> str:
     """Show a page of the log, with a form for filtering it."""
     arguments = _arguments()
-    query = _checked(AuditQuerySchema(), arguments)
+    query = load_values(AuditQuerySchema(), arguments)
     limit, before = query.pop("limit"), query.pop("before")
     account_id = current_caller().account.id
     with runtime().database.read() as session:
@@ -103,7 +102,7 @@ def export_log() -> Response:
     Raises:
         ApiError: 400.
     """
-    selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _arguments()))
+    selection = Selection(current_caller().account.id, **load_values(AuditSelectionSchema(), _arguments()))
     return csv_response(export_csv(runtime().database, selection), "audit-log.csv")
 
 
@@ -111,14 +110,6 @@ def _arguments() -> dict[str, str]:
     """Return the query parameters, except empty ones, which the form sends for empty fields."""
     check_query_string(request)
     return {name: value for name, value in request.args.items() if value}
-
-
-def _checked(schema: Schema, values: Mapping[str, str]) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded
 
 
 def _display_entry(entry: AuditEntry) -> DisplayEntry:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import orjson
 from flask import Response, current_app, request
-from marshmallow import Schema, ValidationError
 
 from app.pages import docs
 from app.runtime import Runtime, runtime
@@ -25,7 +23,7 @@ from app.services.search.suggestions import Suggester, encode_suggestions
 from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
 from app.web.hosts import base_url
-from app.web.parsing import invalid, read_json
+from app.web.parsing import load_values, read_json
 from app.web.responses import json_answer
 from backends.base import Document
 from backends.query import MATCH_ALL, Highlight, SearchQuery, SearchSettings
@@ -61,7 +59,7 @@ def search_docs() -> Response:
     Raises:
         ApiError: 400.
     """
-    parameters = _load(EngineSearchSchema(), read_json(request))
+    parameters = load_values(EngineSearchSchema(), read_json(request))
     documentation = _documentation()
     retrieved = parameters["attributesToRetrieve"]
     fields = None if "*" in retrieved else frozenset({"id", *retrieved})
@@ -98,19 +96,11 @@ def suggest_docs() -> Response:
     Raises:
         ApiError: 400.
     """
-    parameters = _load(SuggestQuerySchema(), request.args)
+    parameters = load_values(SuggestQuerySchema(), request.args)
     documentation = _documentation()
     return json_answer(
         encode_suggestions(documentation.suggester.suggest(documentation.site, parameters["q"], parameters["limit"]))
     )
-
-
-def _load(schema: Schema, values: Any) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded
 
 
 def _documentation() -> _Documentation:

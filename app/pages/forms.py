@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import g, request
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, fields
 from werkzeug.datastructures import MultiDict
 
 from app.errors import ApiError, Detail, ErrorCode
-from app.web.parsing import invalid, read_form_body
+from app.web.parsing import load_values, read_form_body
 from schemas.fields import Flag, Instant, ItemList, WholeNumber
 from schemas.forms import choices_of, describe_form
 
@@ -35,11 +35,7 @@ def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **overrides
         name: value for name, value in _submitted_values(schema).items() if value or name not in leave_out_empty
     }
     values = {**submitted, **overrides}
-    try:
-        loaded: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded
+    return load_values(schema, values)
 
 
 def _submitted_values(schema: Schema) -> dict[str, Any]:

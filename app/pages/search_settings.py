@@ -26,7 +26,7 @@ from app.services.search.preview import PreviewedDocument, PreviewedEffects, Que
 from app.services.search_settings import is_semantic, named_ids, settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.callers import current_caller
-from app.web.parsing import invalid, read_form_body
+from app.web.parsing import load_values, read_form_body
 from backends.languages import LANGUAGES
 from schemas.search_rules import MATCHES, MAX_RANK
 from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema, SettingsPreviewSchema
@@ -79,10 +79,7 @@ class SubmittedSettings:
             raise field_error("json", "invalid", "must be a JSON object")
         if self.picker.problems:
             raise ApiError(ErrorCode.VALIDATION_FAILED, "Select which page you mean.")
-        try:
-            return schema.load(around(self.draft))
-        except ValidationError as error:
-            raise invalid(error) from error
+        return load_values(schema, around(self.draft))
 
 
 def show_search_settings(site_id: int) -> Response:

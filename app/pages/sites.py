@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from flask import Response, request
-from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import today
@@ -26,7 +25,7 @@ from app.services.access import keys
 from app.services.analytics.reports import get_analytics
 from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.parsing import invalid, read_form_body
+from app.web.parsing import load_values, read_form_body
 from schemas.analytics import PERIODS
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
@@ -37,11 +36,7 @@ def read_paging() -> dict[str, int]:
     Raises:
         ApiError: 400.
     """
-    try:
-        paging: dict[str, int] = PageQuerySchema().load(request.args)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return paging
+    return load_values(PageQuerySchema(), request.args)
 
 
 def list_sites() -> str:

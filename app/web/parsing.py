@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 from flask import Request, current_app, g
 from gunicorn.http.errors import ParseException
-from marshmallow import ValidationError
+from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
@@ -303,6 +303,19 @@ def invalid(error: ValidationError) -> ApiError:
         if problem.code == "batch_too_large":
             return ApiError(ErrorCode.BATCH_TOO_LARGE, f"{path} {problem}", details=details[-1:])
     return validation_error(details)
+
+
+def load_values(schema: Schema, values: Any) -> dict[str, Any]:
+    """Load values with a schema.
+
+    Raises:
+        ApiError: 400 with the problems of each field.
+    """
+    try:
+        loaded: dict[str, Any] = schema.load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return loaded
 
 
 class StrictParser(FlaskParser):

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 import orjson
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema
 
 from app.compat.agents.files import find_page
 from app.errors import field_error
@@ -17,7 +17,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
 from app.web.callers import agent_visitor
 from app.web.charges import search_site
-from app.web.parsing import invalid
+from app.web.parsing import load_values
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, OneOf, parse_filter
 from backends.query import Highlight, SearchQuery
@@ -69,11 +69,7 @@ def describe(site: SiteRecord) -> list[dict[str, Any]]:
 def _load(schema: Schema, arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, dict):  # Models send null for omitted arguments.
         arguments = {name: value for name, value in arguments.items() if value is not None}
-    try:
-        loaded: dict[str, Any] = schema.load(arguments)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded
+    return load_values(schema, arguments)
 
 
 def _about(site: SiteRecord) -> str:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response, g, request
-from marshmallow import ValidationError
 from werkzeug.http import quote_etag
 
 from app.compat.agents import protocol
@@ -23,7 +22,7 @@ from app.web.auth import ANY_KEY, Access, TokenPlace
 from app.web.callers import current_caller
 from app.web.charges import note_failed_search
 from app.web.hosts import base_url
-from app.web.parsing import check_query_string, invalid, read_json_once
+from app.web.parsing import check_query_string, load_values, read_json_once
 from app.web.permissions import own_site
 from app.web.policy import OperationPolicy, set_policy
 from app.web.responses import json_answer
@@ -237,10 +236,7 @@ def show_page(key: str) -> Response:
     """Send a page as Markdown."""
     site = _open_site(ErrorCode.NOT_FOUND)
     check_query_string(request)
-    try:
-        url = PageQuerySchema().load(request.args)["url"]
-    except ValidationError as error:
-        raise invalid(error) from error
+    url = load_values(PageQuerySchema(), request.args)["url"]
     page = find_page(site, url=url)
     return _send(lambda: page.markdown, _MARKDOWN, page.id, page.revision, page.url)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, request
-from marshmallow import Schema, ValidationError
+from marshmallow import ValidationError
 
 from app.clock import today
 from app.errors import ApiError, ErrorCode
@@ -27,7 +27,7 @@ from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid
+from app.web.parsing import check_query_string, invalid, load_values
 from schemas.analytics import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES
@@ -64,10 +64,7 @@ def show_inbox() -> str | Response:
         first = next(iter(choice.offered), None)
         return render("inbox.html", choice=choice) if first is None else see_other(ADDRESS, site_id=first.id)
     arguments = {name: value for name, value in request.args.items() if value}
-    try:
-        parameters = InboxQuerySchema().load(arguments)
-    except ValidationError as error:
-        raise invalid(error) from error
+    parameters = load_values(InboxQuerySchema(), arguments)
     current_runtime, record = runtime(), site_record(choice.site)
     ignored = parameters["ignored"]
     page = {name: parameters[name] for name in ("limit", "offset")}
@@ -178,7 +175,7 @@ def _synonym_form(site: Site, values: Mapping[str, str], error: ApiError | None 
     effect = None
     if error is None and synonyms:
         try:
-            remedy = _checked(SynonymRemedySchema(), {"q": query, "word": word, "synonyms": synonyms})
+            remedy = load_values(SynonymRemedySchema(), {"q": query, "word": word, "synonyms": synonyms})
             settings = _valid(add_synonyms(_settings(site), remedy["word"], remedy["synonyms"]))
             effect = _effect(site, query, settings, _frequent(site, query))
         except ApiError as problem:
@@ -232,7 +229,7 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
     result, effect = None, None
     if chosen and error is None:
         try:
-            remedy = _checked(PinRemedySchema(), {"q": query, "id": chosen})
+            remedy = load_values(PinRemedySchema(), {"q": query, "id": chosen})
             _check_known(site, remedy["id"])
             effect = _effect(site, query, _valid(pin_document(_settings(site), query, remedy["id"])))
         except ApiError as problem:
@@ -281,21 +278,13 @@ def _settings(site: Site) -> dict[str, Any]:
     return shown_settings(site.search_settings)
 
 
-def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded
-
-
 def _valid(settings: Settings) -> dict[str, Any]:
     """Validate settings.
 
     Raises:
         ApiError: 400 if the settings have too many entries or entries that are too long.
     """
-    return _checked(SearchSettingsSchema(), settings)
+    return load_values(SearchSettingsSchema(), settings)
 
 
 def _save(site_id: int, change: Callable[[Settings], dict[str, Any]]) -> None:

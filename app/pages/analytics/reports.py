@@ -32,7 +32,7 @@ from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid
+from app.web.parsing import check_query_string, invalid, load_values
 from app.web.permissions import choose_reported_site
 from app.web.responses import csv_response
 from backends.errors import BackendUnavailable
@@ -94,10 +94,7 @@ def choose_site() -> Choice:
     caller = current_caller()
     names = ("site_id", "period", "from", "to", "channel")
     arguments = {name: value for name, value in request.args.items() if value and name in names}
-    try:
-        parameters = AnalyticsQuerySchema().load(arguments)
-    except ValidationError as error:
-        raise invalid(error) from error
+    parameters = load_values(AnalyticsQuerySchema(), arguments)
     site_id = choose_reported_site(caller, parameters["site_id"])
     with runtime().database.read() as session:
         site = None if site_id is None else sites.get_site(session, caller.account.id, site_id)

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
-from marshmallow import Schema, ValidationError
 
 from app.clock import today
 from app.errors import ApiError, ErrorCode
@@ -22,7 +21,7 @@ from app.plans import LIMIT_NAMES
 from app.runtime import runtime
 from app.services.usage.account_usage import AccountFilter, limits_of, list_account_usage, list_accounts
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid, read_form_body
+from app.web.parsing import check_query_string, load_values, read_form_body
 from app.web.policy import OPERATOR_AREA
 from schemas.accounts import MAX_REASON_LENGTH
 from schemas.operator import (
@@ -47,7 +46,7 @@ def show_accounts() -> str:
     check_query_string(request)
     # The form sends empty fields.
     arguments = {name: value for name, value in request.args.items() if value and name != "notice"}
-    query = _checked(OperatorAccountQuerySchema(), arguments)
+    query = load_values(OperatorAccountQuerySchema(), arguments)
     limit, offset = query["limit"], query["offset"]
     chosen = AccountFilter(query["q"], query.get("plan"), query.get("status"))
     current_runtime = runtime()
@@ -124,7 +123,7 @@ def change_plan(account_id: int) -> Response:
     refill_on_error(lambda error: _account(account_id, error))
     form = read_form_body(request)
     limits = {name: _read_limit(text) for name in LIMIT_NAMES if (text := form.get(f"limits.{name}", "").strip())}
-    changes = _checked(OperatorAccountUpdateSchema(), {"plan": form.get("plan", ""), "limits": limits})
+    changes = load_values(OperatorAccountUpdateSchema(), {"plan": form.get("plan", ""), "limits": limits})
     operations.change_plan(runtime(), account_id, plan=changes["plan"], overrides=changes["limits"])
     return _to_account(account_id, "operator-plan-changed")
 
@@ -145,7 +144,7 @@ def suspend_account(account_id: int) -> Response:
     """
     refill_on_error(lambda error: _account(account_id, error))
     reason = read_form_body(request).get("reason", "").replace("\r\n", "\n")
-    suspension = _checked(SuspensionSchema(), {"reason": reason})
+    suspension = load_values(SuspensionSchema(), {"reason": reason})
     if account_id == current_caller().account.id:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
@@ -168,11 +167,3 @@ def resume_account(account_id: int) -> Response:
 
 def _to_account(account_id: int, notice: str) -> Response:
     return see_other(f"{OPERATOR_AREA}/accounts/{account_id}", notice=notice)
-
-
-def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return loaded

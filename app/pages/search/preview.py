@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 import orjson
 from flask import Response, request
-from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode, field_error
@@ -34,7 +33,7 @@ from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_preview, search_site, used_today
-from app.web.parsing import check_query_string, invalid, read_form_body
+from app.web.parsing import check_query_string, load_values, read_form_body
 from app.web.responses import json_answer
 from backends.text import normal_form
 from schemas.search import MAX_QUERY_BYTES, SearchQuerySchema
@@ -177,11 +176,7 @@ def _parameters() -> dict[str, Any]:
     values = {"limit": str(PER_PAGE), "facets": "*", "highlight": "true", **request.args.to_dict()}
     if _chosen_facets() and "filters" not in request.args:
         values["filters"] = _filter_of(_chosen_facets())
-    try:
-        parameters: dict[str, Any] = SearchQuerySchema().load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return parameters
+    return load_values(SearchQuerySchema(), values)
 
 
 def _page(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import request
-from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 
 from app.crawl.run.preview import Preview
@@ -15,7 +14,7 @@ from app.errors import ApiError, Detail, field_error
 from app.pages.forms import FormTree, Problems
 from app.pages.sources.reports import explain_reason
 from app.runtime import runtime
-from app.web.parsing import invalid, read_form_body
+from app.web.parsing import read_form_body
 from app.wording import counted
 from schemas.request_headers import MAX_HEADERS
 from schemas.sources import MAX_GLOBS, SCHEDULES, SELECTORS
@@ -114,14 +113,6 @@ def sent_rules() -> dict[str, Any]:
 def field_rows_of(rules: Sequence[Mapping[str, Any]], error: ApiError | None) -> dict[str, Any]:
     problems = Problems.of([] if error is None else error.details)
     return {"field_rows": write_rows(rules), "places": PLACES, "rule_problems": problems}
-
-
-def load_fields(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        fields: dict[str, Any] = schema.load(values)
-    except ValidationError as error:
-        raise invalid(error) from error
-    return fields
 
 
 def form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) -> list[dict[str, Any]]:

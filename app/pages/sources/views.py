@@ -7,7 +7,6 @@ from datetime import timedelta
 from urllib.parse import urljoin
 
 from flask import Response, request
-from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -27,7 +26,6 @@ from app.pages.sources.form import (
     field_rows_of,
     form_fields,
     grouped_fields,
-    load_fields,
     preview_values,
     read_headers,
     read_selectors,
@@ -41,7 +39,7 @@ from app.runtime import runtime
 from app.services.sites import get_site
 from app.web.callers import current_caller
 from app.web.hosts import base_url, hook_url
-from app.web.parsing import check_query_string, invalid
+from app.web.parsing import check_query_string, load_values
 from app.web.responses import csv_response
 from schemas.sites import PageQuerySchema
 from schemas.source_runs import PageLookupQuerySchema, RunRequestSchema
@@ -117,7 +115,7 @@ def delete_source(site_id: int, source_id: str) -> Response:
 def run_source(site_id: int, source_id: str) -> Response:
     """Queue a run of the source or one page. A run after a rejected sweep may remove any number of pages."""
     form = sent_form()
-    options = load_fields(
+    options = load_values(
         RunRequestSchema(),
         {
             **({"urls": [form["url"]]} if "url" in form else {}),
@@ -218,17 +216,14 @@ def _find_source(session: Session, site_id: int, source_id: str) -> tuple[Site, 
 
 
 def _paging() -> dict[str, int]:
-    return load_fields(PageQuerySchema(), {"limit": str(LISTED_PAGES), **request.args})
+    return load_values(PageQuerySchema(), {"limit": str(LISTED_PAGES), **request.args})
 
 
 def look_up_page(site_id: int) -> str:
     """Explain why the page at a URL is or isn't searchable."""
     check_query_string(request)
     refill_on_error(lambda error: _lookup_page(site_id, error=error), (400, 503))
-    try:
-        url = PageLookupQuerySchema().load(_completed())["url"]
-    except ValidationError as error:
-        raise invalid(error) from error
+    url = load_values(PageLookupQuerySchema(), _completed())["url"]
     return _lookup_page(site_id, source_operations.look_up_page(runtime(), current_caller(), site_id, url))
 
 
@@ -268,7 +263,7 @@ def create_source(site_id: int) -> Response:
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
     values = {"kind": kind, **read_source(form), **sent_rules()}
-    fields = load_fields(SourceCreateSchema(), values)
+    fields = load_values(SourceCreateSchema(), values)
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
 
@@ -336,7 +331,7 @@ def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
     form = sent_form()
-    changes = load_fields(SourceUpdateSchema(), {**read_source(form), **sent_rules()})
+    changes = load_values(SourceUpdateSchema(), {**read_source(form), **sent_rules()})
     source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
@@ -359,7 +354,7 @@ def preview_page(site_id: int) -> str:
         "headers": read_headers(form),
         **sent_rules(),
     }
-    fields = load_fields(PreviewSchema(), values)
+    fields = load_values(PreviewSchema(), values)
     preview = source_operations.preview_page(
         runtime(),
         current_caller(),
