@@ -171,14 +171,18 @@ class Installation:
         wish = {"name": "A site", "url": "https://example.com"}
         site: int = self._person.post(f"{self.server.base_url}/sites", json=wish).json()["site"]["id"]
         self.private_key = self.private_key or self.make_key(site, "private")
+        self.sites.append(Target(site, self.make_key(site, "search"), pages[:SAMPLE]))
+        self.write(self.sites[-1], pages)
+
+    def write(self, site: Target, pages: list[dict[str, Any]]) -> None:
+        """Write pages of a site, of at most a thousand."""
         answer = requests.post(
-            f"{self.server.base_url}/api/v1/index/bulk?site_id={site}",
+            f"{self.server.base_url}/api/v1/index/bulk?site_id={site.id}",
             json={"documents": pages},
             headers={"Authorization": f"Bearer {self.private_key}"},
             timeout=60,
         )
         answer.raise_for_status()
-        self.sites.append(Target(site, self.make_key(site, "search"), pages[:SAMPLE]))
 
     def make_key(self, site: int, kind: str) -> str:
         """A new key of a site."""
