@@ -1,4 +1,4 @@
-"""The search engines of SEARCH_URL, the choice of an engine for a new site, and the outbox of tasks for the engines.
+"""The search engines of SEARCH_URL, and the outbox of tasks for them.
 
 A task is written in the transaction that makes it necessary, and executed afterwards, however long an engine is away.
 """
@@ -6,8 +6,9 @@ A task is written in the transaction that makes it necessary, and executed after
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from prometheus_client import Counter, Histogram
 from sqlalchemy import delete, select, update
@@ -76,6 +77,10 @@ class Engines:
             raise BackendMisconfigured("The site's index is on an engine that is not configured in SEARCH_URL.")
         return engine
 
+    def get_or_default(self, identity: str) -> SearchBackend:
+        """Return the engine with this identity, or the first engine if this process has no such engine."""
+        return self._by_identity.get(identity, self.default)
+
     def get_named(self, name: str) -> SearchBackend:
         """Return the engine with this name in its URL, or with this identity.
 
@@ -110,6 +115,27 @@ class Engines:
         """Close all engines."""
         for engine in self.all():
             engine.close()
+
+
+T = TypeVar("T")
+
+
+def ask_available(engines: Iterable[SearchBackend], question: Callable[[SearchBackend], T]) -> dict[SearchBackend, T]:
+    """Map each engine that is available to its answer to a question, so that one that is not stops only its own sites.
+
+    Raises:
+        BackendUnavailable: None of the engines is available.
+    """
+    answers: dict[SearchBackend, T] = {}
+    failure: BackendUnavailable | None = None
+    for engine in engines:
+        try:
+            answers[engine] = question(engine)
+        except BackendUnavailable as error:
+            failure = error
+    if failure is not None and not answers:
+        raise failure
+    return answers
 
 
 DELETE_INDEX = "delete_index"

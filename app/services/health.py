@@ -19,12 +19,11 @@ from app.counters.base import CounterStore
 from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
-from app.services.engines import Engines
+from app.services.engines import Engines, ask_available
 from app.services.indexing.site_indexes import lagging_since, missing_indexes
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state
-from backends.base import SearchBackend
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 
 DATABASE, DISK, COUNTERS, ENGINE = "database", "disk", "counters", "engine"
@@ -55,7 +54,7 @@ class Finding:
     free_share: float | None = None
 
 
-def engine_labels(engines: Engines) -> dict[str, str]:
+def _label_engines(engines: Engines) -> dict[str, str]:
     """Map the identity of each engine to its name as a dependency: ``engine``, or ``engine:typesense:second``."""
     identities = [engine.identity for engine in engines.all()]
     return {identity: ENGINE if len(identities) == 1 else f"{ENGINE}:{identity}" for identity in identities}
@@ -78,7 +77,7 @@ class HealthMonitor:
     def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines):
         self._database = database
         self._folder = folder
-        self._engines = engine_labels(engines)
+        self._engines = _label_engines(engines)
         self._probes: dict[str, Callable[[], float | None]] = {
             DATABASE: self._change_database,
             DISK: self._write_to_disk,
@@ -198,7 +197,7 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             .limit(SAMPLE)
         ).all()
     counters.check()
-    ready = _ready_engines(engines)
+    ready = ask_available(engines.all(), lambda engine: engine.check())
     for site in largest:
         holder = engines.get_engine(site.engine)
         if not holder.persistent or holder not in ready:
@@ -209,24 +208,6 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             continue  # The next search rebuilds it from SQL.
         if count < site.document_count:
             raise BackendUnavailable("The search engine is still loading its documents.", retry_after=5)
-
-
-def _ready_engines(engines: Engines) -> list[SearchBackend]:
-    """Return the engines that respond.
-
-    Raises:
-        BackendUnavailable: None does.
-    """
-    ready: list[SearchBackend] = []
-    for place, engine in enumerate(engines.all(), 1):
-        try:
-            engine.check()
-        except BackendUnavailable:
-            if place == len(engines.all()) and not ready:
-                raise
-        else:
-            ready.append(engine)
-    return ready
 
 
 LATE = timedelta(minutes=2)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from app.models import Site
 from app.pages.settings_draft import SECTIONS
 from backends.languages import LANGUAGES
 from tests.callers import Tenant, page
@@ -396,3 +397,11 @@ class TestJson:
         assert told.partition(": ")[0] in " ".join(problems(person))
         assert person.page.one("textarea", name="json").raw_text.removeprefix("\n") == text
         assert settings_of(tenant)["language"] is None
+
+
+def test_settings_of_a_site_on_an_engine_that_is_not_configured_are_shown(person: Person, tenant: Tenant) -> None:
+    with tenant.app.extensions["runtime"].database.write() as session:
+        session.get_one(Site, tenant.site_id).engine = "typesense:gone"
+    for name in ("ranking", "synonyms"):
+        person.go(f"/sites/{tenant.site_id}/search-settings/{name}")
+        assert person.response.status_code == 200

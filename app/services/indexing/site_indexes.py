@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 import orjson
 from sqlalchemy import delete, func, select, update
@@ -20,14 +21,13 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import EngineCredential, EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
-from app.services.engines import AT_ENGINES, Engines
+from app.services.engines import AT_ENGINES, Engines, ask_available
 from app.services.indexing.indexer import STEP, Indexer, begin_index
 from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.site_fields import SeenKinds
 from app.storage.database import Database
 from app.storage.machine_process import Locks
 from backends.base import SearchBackend
-from backends.errors import BackendUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +70,19 @@ def _choose_sites(
     database: Database, engines: Engines, choose: Callable[[SearchBackend, set[str]], set[str]]
 ) -> list[int]:
     """Return the IDs of sites that have documents and whose index ``choose`` selects, smallest site first."""
-    selected: list[tuple[int, int]] = []
-    failures: list[BackendUnavailable] = []
-    persistent = [engine for engine in engines.all() if engine.persistent]
-    for engine in persistent:
+
+    def select_on(engine: SearchBackend) -> list[tuple[int, int]]:
         with database.read() as session:
             sites = session.execute(
                 select(Site.document_count, Site.id, Site.engine_index).where(
                     Site.engine == engine.identity, Site.document_count > 0
                 )
             ).all()
-        try:
-            chosen = choose(engine, {site.engine_index for site in sites})
-        except BackendUnavailable as error:
-            failures.append(error)
-        else:
-            selected.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
-    if failures and len(failures) == len(persistent):
-        raise failures[0]
-    return [site_id for _, site_id in sorted(selected)]
+        chosen = choose(engine, {site.engine_index for site in sites})
+        return [(site.document_count, site.id) for site in sites if site.engine_index in chosen]
+
+    selected = ask_available((engine for engine in engines.all() if engine.persistent), select_on)
+    return [site_id for _, site_id in sorted(chain.from_iterable(selected.values()))]
 
 
 def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
@@ -180,7 +174,7 @@ class Rebuilder:
             if site is None:
                 return
             try:
-                engine = target or self._engine_of(site)
+                engine = target or self._engines.get_or_default(site.engine)
                 index = begin_index(engine, site)
                 # All fields are collected first: adding a field later may cost an engine as much as a whole build.
                 index_kinds = SeenKinds()
@@ -197,9 +191,6 @@ class Rebuilder:
                     engine.delete_index(index)
             finally:
                 self._end(site_id)
-
-    def _engine_of(self, site: Site) -> SearchBackend:
-        return self._engines.get_engine(site.engine) if self._engines.knows(site.engine) else self._engines.default
 
     def _begin(self, site_id: int) -> Site | None:
         """Mark the site, so that rows of deleted documents are kept until the new index has received them."""
@@ -271,8 +262,7 @@ def renew_indexes(session: Session, engines: Engines) -> int:
     session.execute(delete(EngineTask).where(EngineTask.action.in_(AT_ENGINES)))
     sites = session.scalars(select(Site)).all()
     for site in sites:
-        if not engines.knows(site.engine):
-            site.engine = engines.default.identity
+        site.engine = engines.get_or_default(site.engine).identity
         site.index_tag, site.rebuilding = secrets.token_hex(5), False
         site.indexing_failed_at = site.indexing_error = None
         site.index_generation += 1

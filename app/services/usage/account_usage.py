@@ -48,7 +48,6 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     Args:
         account_id: The only account to return; ``None`` for all.
     """
-
     if account_id is not None and not 0 < account_id <= MAX_INT64:
         return ()
 
