@@ -165,13 +165,13 @@ class Dated(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One day's bar: searches with results, stacked on searches without results.
+    """One day's bar of two parts, one on the other, named after their colors: ``found`` above, ``empty`` below.
 
     Attributes:
         x, found_y, found_height, empty_y, empty_height: Chart units.
     """
 
-    day: Day
+    day: Dated
     x: int
     found_y: float
     found_height: float
@@ -214,7 +214,7 @@ class Chart:
     levels: Sequence[int]
     ticks: Sequence[Tick]
     summary: str
-    has_clicks: bool
+    has_clicks: bool = False
     previous_path: str = ""
     previous_total: int = 0
 
@@ -227,32 +227,37 @@ def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
     """
     top = nice_ceiling(max((day.searches for day in (*series, *previous)), default=0))
     previous_total = sum(day.searches for day in previous)
-    bars = []
-    for position, day in enumerate(series):
-        empty = HEIGHT * day.zero_results / top
-        nonempty = HEIGHT * (day.searches - day.zero_results) / top
-        bars.append(
-            Bar(
-                day=day,
-                x=position * DAY_WIDTH + GAP // 2,
-                found_y=round(HEIGHT - nonempty - empty, 2),
-                found_height=round(nonempty, 2),
-                empty_y=round(HEIGHT - empty, 2),
-                empty_height=round(empty, 2),
-            )
-        )
-    return Chart(
-        bars=bars,
-        width=len(series) * DAY_WIDTH,
-        height=HEIGHT,
-        top=top,
-        levels=levels_of(top),
-        ticks=ticks_of(series),
-        summary=_summary(series),
+    counts = [(day.searches - day.zero_results, day.zero_results) for day in series]
+    return replace(
+        stack_bars(series, counts, top, _summary(series)),
         has_clicks=any(isinstance(day, QueryDayCount) for day in series),
         previous_path=line_path([day.searches for day in previous], top) if previous_total else "",
         previous_total=previous_total,
     )
+
+
+def stack_bars(days: Sequence[Dated], counts: Sequence[tuple[int, int]], top: int, summary: str) -> Chart:
+    """Create a chart of days with two counts each, oldest day first.
+
+    Args:
+        counts: The upper and the lower part of each day's bar.
+        top: The value at the upper edge.
+        summary: The chart in one sentence.
+    """
+    bars = []
+    for position, (day, (upper_count, lower_count)) in enumerate(zip(days, counts, strict=True)):
+        upper, lower = HEIGHT * upper_count / top, HEIGHT * lower_count / top
+        bars.append(
+            Bar(
+                day=day,
+                x=position * DAY_WIDTH + GAP // 2,
+                found_y=round(HEIGHT - upper - lower, 2),
+                found_height=round(upper, 2),
+                empty_y=round(HEIGHT - lower, 2),
+                empty_height=round(lower, 2),
+            )
+        )
+    return Chart(bars, len(days) * DAY_WIDTH, HEIGHT, top, levels_of(top), ticks_of(days), summary)
 
 
 @dataclass(frozen=True, slots=True)
