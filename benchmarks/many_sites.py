@@ -46,6 +46,7 @@ from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.open_indexes import IDLE_SECONDS
 from backends.embedded.search import run_search
 from backends.query import Highlight, SearchQuery
+from benchmarks.own_work import cpu_seconds
 from benchmarks.queries import misspell, read
 from benchmarks.search_speed import quantiles
 from tests.server import Server, running_server
@@ -222,12 +223,7 @@ class Installation:
 
     def cpu(self) -> float:
         """Seconds of CPU the workers have taken."""
-        return sum(_cpu_of(pid) for pid in self.server.worker_pids())
-
-
-def _cpu_of(pid: int) -> float:
-    values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(map(cpu_seconds, self.server.worker_pids()))
 
 
 def main() -> None:

@@ -126,6 +126,7 @@ def cost(pid: int, url: str, path: str, headers: dict[str, str], count: int) -> 
 
 
 def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 

@@ -26,6 +26,7 @@ from werkzeug.routing import Map, Rule, RuleFactory
 
 from app.application import Application, create_app
 from app.config import Settings, load_settings
+from app.runtime import Runtime
 from app.services.accounts import accounts
 from app.storage.database import Database
 from app.storage.migrate import upgrade
@@ -212,6 +213,13 @@ def app(tmp_path: Path) -> Iterator[Flask]:
     application = make_app(make_settings(tmp_path))
     yield application
     close_app(application)
+
+
+@pytest.fixture
+def part(app: Flask) -> Runtime:
+    """The components of the application."""
+    runtime: Runtime = app.extensions["runtime"]
+    return runtime
 
 
 def close_app(application: Flask) -> None:

@@ -54,9 +54,3 @@ def confirm_everybody(part: Runtime) -> None:
         for member in session.scalars(select(Member)):
             confirm_email(member)
         discard_mails(session)
-
-
-@pytest.fixture
-def part(app: Flask) -> Runtime:
-    part: Runtime = app.extensions["runtime"]
-    return part

@@ -40,7 +40,7 @@ _building = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class _Documentation:
-    """The indexed documentation, as a site that belongs to nobody."""
+    """The documentation with its index, as a site without an owner."""
 
     site: SiteRecord
     searcher: Searcher
@@ -127,7 +127,7 @@ def _index(current_runtime: Runtime) -> _Documentation:
 
 
 def _read(name: str) -> Document:
-    """Read a page as it is shown to somebody who is not logged in."""
+    """Read a page as visitors see it who are not logged in."""
     url = f"/docs/{name}"
     with current_app.test_request_context(url):
         group, _, tag = name.rpartition("/")

@@ -46,12 +46,6 @@ def app(tmp_path: Path) -> Iterator[Flask]:
 
 
 @pytest.fixture
-def part(app: Flask) -> Runtime:
-    part: Runtime = app.extensions["runtime"]
-    return part
-
-
-@pytest.fixture
 def operator(app: Flask) -> ApiClient:
     return ApiClient(app, TOKEN)
 

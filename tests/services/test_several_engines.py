@@ -35,12 +35,6 @@ def app(tmp_path: Path) -> Iterator[Flask]:
     close_app(application)
 
 
-@pytest.fixture
-def part(app: Flask) -> Runtime:
-    runtime: Runtime = app.extensions["runtime"]
-    return runtime
-
-
 def site_of(part: Runtime, site_id: int) -> Site:
     with part.database.read() as session:
         return session.get_one(Site, site_id)

@@ -31,12 +31,6 @@ def clock() -> Iterator[time_machine.Traveller]:
         yield traveller
 
 
-@pytest.fixture
-def part(app: Flask) -> Runtime:
-    runtime: Runtime = app.extensions["runtime"]
-    return runtime
-
-
 class Sender:
     """A client that sends a site's documents with syncs."""
 

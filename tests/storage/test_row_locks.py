@@ -59,12 +59,6 @@ def app(tmp_path: Path, postgres: PostgresServer | None) -> Iterator[Flask]:
     close_app(application)
 
 
-@pytest.fixture
-def part(app: Flask) -> Runtime:
-    part: Runtime = app.extensions["runtime"]
-    return part
-
-
 @contextmanager
 def doing(work: Callable[[], object]) -> Iterator[Future[object]]:
     """Run ``work`` in another thread and join it at the end of the block."""

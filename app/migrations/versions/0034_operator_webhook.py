@@ -28,7 +28,7 @@ def downgrade() -> None:
 def _alter(*, nullable: bool) -> None:
     is_sqlite = op.get_bind().dialect.name == 'sqlite'
     if is_sqlite:
-        # SQLite creates the table anew, and dropping the old one deletes the deliveries.
+        # SQLite copies the table and drops the old one, which would delete the deliveries, too.
         op.execute("CREATE TEMPORARY TABLE kept_deliveries AS SELECT * FROM webhook_deliveries")
     with op.batch_alter_table('webhooks', schema=None) as batch_op:
         batch_op.alter_column('account_id', existing_type=BIG_ID, nullable=nullable)

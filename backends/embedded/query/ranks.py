@@ -50,7 +50,7 @@ the second run needs no boosts.
 """
 
 _SECOND_WINDOW = 2 * WINDOW
-"""Number of hits of the second run, so large that those of the first run are among them."""
+"""Number of hits of the second run, which must contain those of the first run."""
 
 MAX_DATES_READ = 100
 """Maximum number of documents read for a date that the index does not store as a number."""

@@ -41,12 +41,6 @@ def clock() -> Iterator[time_machine.Coordinates]:
 
 
 @pytest.fixture
-def part(app: Flask) -> Runtime:
-    part: Runtime = app.extensions["runtime"]
-    return part
-
-
-@pytest.fixture
 def customer(clock: time_machine.Coordinates, app: Flask) -> Tenant:
     """A customer who registered in May."""
     return register_tenant(app, "ann@example.com")
