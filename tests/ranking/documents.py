@@ -302,6 +302,8 @@ CATALOG = (
     page("part-letters", "Cable", "Order the KT ones without an INS from us."),
     page("draw-hide", "Functions", "Call TextDrawHideForPlayer to do so."),
     page("draw-exact", "Older functions", "Call HideForPlayer to do so, as before."),
+    page("element-parts", "Scripts", "Call getElementById first."),
+    page("rock-parts", "Music", "Rock'n'roll of the fifties."),
     page("record-parts", "Reference", "Call appTableRecord to keep it."),
     page("record-words", "Guide", "A table of ours with a record in it."),
     page("record-typo", "Wires", "A cable of ours, and a recort of them."),

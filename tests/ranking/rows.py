@@ -302,6 +302,8 @@ CATALOG = tuple(
         ("kt-ins114-dre", "part-number …", "A number typed with separators is found without them."),
         ("kt ins114 dre", "part-number part-letters", "So is one typed in groups."),
         ("HideForPlayer", "draw-exact draw-hide", "The word as typed comes before a word with these parts."),
+        ("elementbyid", "element-parts", "Any number of parts is found joined."),
+        ("rocknroll", "rock-parts", "So are words that apostrophes separate."),
         ("table record", "record-words record-parts", "A word that is a part of another one is not mistyped."),
         ("cable kt-ins114-dre", "part-number part-letters …", "It counts as all of its groups."),
         ("mandola banjo lute", "lute-stem lute-parts lute-none", "A part counts, but less than a stem."),

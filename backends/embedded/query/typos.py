@@ -17,7 +17,7 @@ from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
 MAX_CHECKED_LETTERS = 40
-"""Maximum length of a word, in letters, that is checked for typing errors."""
+"""Maximum length of a word, in letters, that is checked for typing errors or split into terms."""
 
 _MAX_SCANNED = 4000
 """Maximum number of terms scanned per prefix and field."""
@@ -111,6 +111,35 @@ def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortes
         if count and (best is None or count > best[0]):
             best = (count, parts)
     return None if best is None else best[1]
+
+
+def split_in_terms(snapshot: Snapshot, word: str, field: str, limit: int) -> tuple[str, ...] | None:
+    """Split a word into consecutive terms of a document, as few as possible (``elementbyid``: ``element by id``).
+
+    ``None`` if there are none, or more than ``limit``, or for words of more than :data:`MAX_CHECKED_LETTERS` letters.
+    """
+    if len(word) > MAX_CHECKED_LETTERS:
+        return None
+    frequency = snapshot.searcher.doc_freq
+    shortest: dict[int, tuple[str, ...]] = {0: ()}
+    for start in range(len(word)):
+        terms = shortest.get(start)
+        if terms is None or len(terms) == limit:
+            continue
+        for end in range(start + 1, len(word) + 1):
+            if (end not in shortest or len(terms) + 1 < len(shortest[end])) and frequency(field, word[start:end]):
+                shortest[end] = (*terms, word[start:end])
+    split = shortest.get(len(word), ())
+    return split if len(split) > 1 and follow_each_other(snapshot, split, (field,)) else None
+
+
+def follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
+    """Whether the terms are consecutive in a field of any document."""
+    return any(
+        snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
+        for field in fields
+        if min([snapshot.frequency(field, term) for term in terms])
+    )
 
 
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:

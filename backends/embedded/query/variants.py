@@ -10,8 +10,6 @@ from itertools import islice
 from operator import itemgetter
 from os.path import commonprefix
 
-import tantivy
-
 from backends.embedded.analysis.compounds import compounding, compounds_of
 from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
@@ -21,8 +19,10 @@ from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import (
     corrections,
     errors_allowed,
+    follow_each_other,
     may_be_mistyped,
     one_error_away,
+    split_in_terms,
     split_in_two,
     swapped,
 )
@@ -46,11 +46,10 @@ _MAX_COMPOUNDS = 100
 """Maximum number of compounds per word."""
 
 _MAX_PARTS = 8
-"""Maximum number of parts of a word split where letters and digits meet."""
+"""Maximum number of parts of a word that is split into terms, or where letters and digits meet."""
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
 _VERSION = re.compile(r"(?P<sign>v?)(?P<number>\d+)")
 """The first part of a version such as ``2.0.1``, which may also be written ``v2.0.1``."""
-
 
 _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
 """Lists the terms of some fields with a prefix, most frequent first, with their document frequencies."""
@@ -153,7 +152,7 @@ def variants_in_parts(
     if query_term.parts:
         candidates.append(query_term.parts)
     if not is_known:
-        split = split_in_two(snapshot, word, fields, 2)
+        split = split_in_two(snapshot, word, fields, 2) or split_in_terms(snapshot, word, WORD_PARTS, _MAX_PARTS)
         candidates += [] if split is None else [split]
         if is_open and len(word) >= _MIN_STEMMED_LETTERS:
             candidates += [(term,) for term, _ in snapshot.terms(WORD_PARTS, word, _MAX_JOINED_COMPLETIONS)]
@@ -235,6 +234,9 @@ def _expand(
     )
     if split is not None:
         variants.append(TermVariant(split, ranking.concatenated, 1))
+    elif allow_expensive and not variants:
+        splits = {split_in_terms(snapshot, word, field, _MAX_PARTS): None for field in fields}
+        variants += [TermVariant(terms, ranking.concatenated, 1) for terms in splits if terms is not None]
     if query_term.parts and _are_together(snapshot, query_term.parts, fields):
         variants.append(TermVariant(query_term.parts, ranking.concatenated, 1))
     parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
@@ -310,7 +312,7 @@ def _expand_compound(
         *head, tail = query_term.terms
         longer = (term for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
         # The end of the head is nearly as selective as all of it, which may have forty parts.
-        following = (term for term in longer if _follow_each_other(snapshot, (*head[-2:], term), fields))
+        following = (term for term in longer if follow_each_other(snapshot, (*head[-2:], term), fields))
         limit = ranking.max_completions // 3
         variants += [TermVariant((*head, term), ranking.prefix, 1) for term in islice(following, limit)]
     concatenated = "".join(query_term.terms)
@@ -348,7 +350,7 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
         return None
     rarest = min(rare, key=counts.__getitem__)
     others_known = all(count for at, count in enumerate(counts) if at != rarest)
-    return rarest if others_known and not _follow_each_other(snapshot, terms, fields) else None
+    return rarest if others_known and not follow_each_other(snapshot, terms, fields) else None
 
 
 def _corrected(
@@ -364,7 +366,7 @@ def _corrected(
     variants = (
         TermVariant((*before, term, *after), ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
         for term, errors in candidates[:_MAX_LISTED]
-        if _follow_each_other(snapshot, (*before, term, *after), fields)
+        if follow_each_other(snapshot, (*before, term, *after), fields)
     )
     return list(islice(variants, ranking.max_completions // 3))
 
@@ -385,12 +387,3 @@ def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str,
 def _max_documents_with_all(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
     """Upper limit on the number of documents in which one field contains all of the terms."""
     return max([min([snapshot.frequency(field, term) for term in terms]) for field in fields])
-
-
-def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Whether the terms are consecutive in a field of any document."""
-    return any(
-        snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
-        for field in fields
-        if min([snapshot.frequency(field, term) for term in terms])
-    )

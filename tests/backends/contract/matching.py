@@ -31,7 +31,7 @@ class CommonMatchingContract:
         ("00:1A:2B:3C:4D:5E", "001a2b3c4d5e"), ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
         ("978-3-16-148410-0", "9783161484100"), ("TextDrawHideForPlayer", "HideForPlayer"),
         ("TextDrawHideForPlayer", "forplayer"), ("appTableRecord", "table record"), ("nike7055", "7055"),
-        ("Foo\u200bBar", "foobar"),
+        ("getElementById", "elementbyid"), ("Foo\u200bBar", "foobar"),
     ])  # fmt: skip
     def test_words_made_of_parts_are_found_joined_and_apart(self, case: Case, written: str, typed: str) -> None:
         case.add(page("a", "Sea", f"It says {written} here"), page("b", "Ship", "Only Bahn, mail, and table here"))
