@@ -74,7 +74,7 @@ class Settings:
     )
     crawl_browser: str = _setting(
         "",
-        "Chromium that draws pages made by scripts: a path or an address (extra `browser`). Empty: none.",
+        "Chromium for pages that need JavaScript: a path or an address (extra `browser`). Empty: none.",
     )
     crawl_runs: int = _setting(
         4,

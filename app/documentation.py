@@ -74,6 +74,7 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "hooks": "sources#deploy-hooks",
         "looking-up-an-address": "sources#look-up-a-url",
         "manners": "sources#politeness",
+        "pages-that-scripts-draw": "sources#pages-that-need-javascript",
     },
     "operations": {
         "mail": "mail",

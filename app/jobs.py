@@ -106,7 +106,7 @@ class Jobs:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
     def forgo(self) -> None:
-        """Prevent background threads in this process, which runs a command, even if it also serves requests."""
+        """Keep this process, which runs a command, from starting background threads, even if it serves requests."""
         self._background = False
 
     def start(self) -> None:

@@ -110,7 +110,7 @@ class Matches(WordPlaces, Protocol):
     """Locates the matches of a query in a text. Spans are in order and do not overlap."""
 
     def in_document(self, document: Mapping[str, Any]) -> Matches:
-        """Matches for the texts of one document, where an unlikely match may be skipped because of a better one."""
+        """Return the matcher for one document, which may skip an unlikely match if the document has a better one."""
         ...
 
     def spans_in(self, texts: Sequence[str]) -> Sequence[Sequence[Span]]:

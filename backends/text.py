@@ -230,7 +230,7 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _uneven_words(text: str, kinds: bytes) -> Iterable[str]:
-    """Return what is written between two spaces and may consist of parts, without duplicates."""
+    """Return the distinct chunks between spaces that may consist of several parts."""
     words: dict[str, None] = {}
     for pattern, searched in (
         (_SIGN_INSIDE, kinds.translate(_ALIKE)),
@@ -248,7 +248,7 @@ def _uneven_words(text: str, kinds: bytes) -> Iterable[str]:
 
 @lru_cache(maxsize=16384)
 def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the words with other forms in what is written between two spaces, with these forms."""
+    """Return the words with other forms in a chunk between two spaces, each with these forms."""
     word = written.strip(_AROUND_WORDS)
     words = (word,) if _THOUSANDS.fullmatch(word) else _CHAIN.findall(word)
     forms = {word: forms_of(word) for word in words if len(word) <= MAX_PARTED_CHARS}

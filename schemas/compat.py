@@ -314,7 +314,7 @@ class CustomSearchResultSchema(_Listed):
 
 
 class CustomSearchPageSchema(_Listed):
-    """A page of results, with the parameters that request it."""
+    """A page of results, described by the parameters that request it."""
 
     title = fields.String(required=True)
     totalResults = fields.String(required=True)

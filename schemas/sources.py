@@ -192,7 +192,7 @@ _SCHEDULE = {"title": "Schedule", "description": "Interval between crawls of the
 _MAX_PAGES = {"title": "Maximum pages", "description": "Maximum number of indexed pages of the source; null: no limit."}
 _RENDER = {
     "title": "JavaScript",
-    "description": "Pages that a browser draws before they are read: `auto`, those with scripts and little text; "
+    "description": "Pages that a browser renders before they are read: `auto`, those with scripts and little text; "
     "`always`, all with scripts. Without a browser, `always` is refused.",
 }
 _MAX_DEPTH = {

@@ -55,7 +55,7 @@ def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | N
 
 
 def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
-    """Return conditions that must all match. A nested list becomes one condition, of which any part must match."""
+    """Return conditions that must all match. A nested list becomes one condition whose parts are alternatives."""
     members = cast("Sequence[str | Sequence[str]]", [value] if isinstance(value, str) else value)
     conditions: list[Filter] = []
     for member in members:
@@ -80,7 +80,7 @@ def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filte
 
 
 def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter]) -> Filter:
-    """Return a condition that is met if any of the fields for a name meets it."""
+    """Return the condition applied to each field for a name, as alternatives."""
     either = tuple(condition(field) for field in fields_named(name, kinds))
     if not either:
         return NO_DOCUMENT

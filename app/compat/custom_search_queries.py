@@ -85,7 +85,7 @@ def _text(parameters: Mapping[str, Any]) -> str:
 
 
 def any_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return words at least one of which a document must contain in addition to matching the query."""
+    """Return the words of ``orTerms``: besides matching the query, a document must contain at least one of them."""
     has_text = any(parameters[name] for name in ("q", "hq", "exactTerms"))
     return tuple(dict.fromkeys(parameters["orTerms"].split())) if has_text else ()
 
@@ -209,7 +209,7 @@ class Narrowing:
     Attributes:
         is_at: Whether the hit with this URL matches.
         boosts: Boosts that move hits with matching paths into the first windows.
-        words: Words at least one of which a hit must contain; empty for no condition.
+        words: A hit must contain at least one of these words; empty for no condition.
     """
 
     is_at: Callable[[str], bool]
@@ -218,7 +218,7 @@ class Narrowing:
 
 
 def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing | None:
-    """Return the conditions of a request that engines don't support, or ``None``."""
+    """Return those conditions of a request that engines don't support; ``None`` if it has no such condition."""
     host, path = read_place(parameters["siteSearch"])
     words = any_of(parameters)
     if not path:

@@ -37,7 +37,7 @@ class Source(Base):
     max_pages: Mapped[int | None]
     max_depth: Mapped[int | None]
     render: Mapped[str] = mapped_column(String(8), default="auto", server_default=text("'auto'"))
-    """Which pages a browser draws, if there is one: ``never``, ``auto``, or ``always``."""
+    """Which pages a browser renders, if there is one: ``never``, ``auto``, or ``always``."""
     title_suffix: Mapped[str | None] = mapped_column(String(1024))
     """Common ending of page titles, which is removed from document titles."""
     title_prefix: Mapped[str | None] = mapped_column(String(1024))

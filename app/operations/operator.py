@@ -173,7 +173,7 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
 
 
 def list_operators(session: Session) -> Sequence[Member]:
-    """Return the operators of the service, the longest-standing first."""
+    """Return the operators of the service, appointed first to last."""
     return session.scalars(
         select(Member).where(Member.operator_since.is_not(None)).order_by(Member.operator_since, Member.id)
     ).all()

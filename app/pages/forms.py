@@ -52,7 +52,7 @@ def _submitted_values(schema: Schema) -> dict[str, Any]:
 
 
 def _submitted_list(field: ItemList, name: str, form: Form) -> list[str] | None:
-    """Return the checked boxes or the lines of a list; ``None`` (unrestricted) if all boxes are checked or no lines."""
+    """Return the checked boxes or the lines of a list; ``None`` (unrestricted) if all are checked or none is filled."""
     choices = choices_of(field)
     items = _ticked(name, choices, form) if choices else _lines(form[name])
     is_whole = len(items) == len(choices)  # A list without choices is "whole" if no line was entered.

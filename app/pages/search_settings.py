@@ -78,7 +78,7 @@ class SubmittedSettings:
         if self.draft is None:
             raise field_error("json", "invalid", "must be a JSON object")
         if self.picker.problems:
-            raise ApiError(ErrorCode.VALIDATION_FAILED, "Select which page you mean.")
+            raise ApiError(ErrorCode.VALIDATION_FAILED, "Choose one of the pages that match.")
         return load_values(schema, around(self.draft))
 
 

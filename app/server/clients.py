@@ -31,7 +31,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class _LargeBodies:
-    """Turns of large bodies: only some threads read from clients, which may be slow, so that others stay free."""
+    """Limits the threads that read large bodies, because each waits for its client, which may be slow."""
 
     def __init__(self, max_reading: int):
         self._max_reading = max_reading

@@ -121,7 +121,7 @@ T = TypeVar("T")
 
 
 def ask_available(engines: Iterable[SearchBackend], question: Callable[[SearchBackend], T]) -> dict[SearchBackend, T]:
-    """Map each engine that is available to its answer to a question, so that one that is not stops only its own sites.
+    """Ask every engine, and map each available one to its answer. An unavailable engine affects only its own sites.
 
     Raises:
         BackendUnavailable: None of the engines is available.

@@ -266,7 +266,7 @@ def _read_candidates(
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
-    """Whether the site reports clicks. If it does not, a query without clicks has no significance."""
+    """Whether the site reports clicks. If it does not, a query without clicks means nothing."""
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
     return bool(
         session.scalar(select(func.sum(SiteDay.clicks)).where(SiteDay.site_id == site_id, SiteDay.day >= first))

@@ -264,13 +264,13 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
         raise invalid_engine_key()
     name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
     credentials = runtime.credentials.find(name) if credential_version is None else None
-    if credentials is None or not _stands(runtime, claims, credentials):
+    if credentials is None or not _is_still_valid(runtime, claims, credentials):
         with runtime.database.read() as session:
             credentials = load_engine_credentials(
                 session, runtime.plans, claims.account_id, claims.site_id, claims.key_id, credential_version
             )
         runtime.credentials.keep(name, credentials)
-    if credentials is None or not _stands(runtime, claims, credentials):
+    if credentials is None or not _is_still_valid(runtime, claims, credentials):
         raise invalid_engine_key()
     site = credentials.account.sites[claims.site_id]
     return Caller(
@@ -278,7 +278,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
     )
 
 
-def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
+def _is_still_valid(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
     """Whether an engine key is still valid: its site, account, and key are unchanged since it was issued."""
     if not _is_open(credentials, claims.site_id) or _waits_for_confirmation(runtime, credentials.account):
         return False

@@ -53,7 +53,7 @@ def ordered_number(value: int | float) -> int:
 
 
 def sort_text(text: str) -> str:
-    """ASCII text that sorts as the first 40 characters of ``text`` without case do; never empty."""
+    """Return ASCII text that sorts like the first 40 characters of ``text``, ignoring case; never empty."""
     return "0" + fold_value(text)[:_SORT_CHARACTERS].encode().hex()
 
 
@@ -63,7 +63,7 @@ def term(field: str, kind: str, value: str) -> str:
 
 
 def text_term(field: str, value: str) -> str:
-    """Return the token of a text; equal for texts that differ only in case."""
+    """Return the token of a text. Texts that differ only in case have the same token."""
     return term(field, "text", fold_value(value))
 
 

@@ -110,7 +110,7 @@ class Matcher:
 
     @property
     def weights(self) -> Mapping[int, float]:
-        """The same weight for each meaningful word: servers do not tell how rare a word is."""
+        """The same weight for each meaningful word: servers do not report how rare a word is."""
         return dict.fromkeys(self.meaningful, 1.0)
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
@@ -275,7 +275,7 @@ def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def _joined(text: str, spans: list[Span]) -> list[Span]:
-    """Merge matches that are separated only by one sign, such as the two parts of node.js."""
+    """Merge matches separated by a single punctuation mark, such as the two parts of node.js."""
     joined: list[Span] = []
     for start, end in spans:
         if joined and _JOINT.fullmatch(text, joined[-1][1], start):

@@ -65,7 +65,7 @@ class SoughtWord:
         """Whether a folded word matches this word."""
         return other.startswith(self.word) if self.is_open else other == self.word
 
-    def stands_in(self, lowered: str) -> bool:
+    def occurs_in(self, lowered: str) -> bool:
         """Whether a lower-case text contains the word; a false result is not reliable for text with accents."""
         at = lowered.find(self.word)
         if self.is_run:
@@ -226,7 +226,7 @@ class WordSearch:
         """Return the words that a document does not contain as typed."""
         for text in self._texts(document):
             lowered = text.lower()
-            sought = [each for each in sought if not each.stands_in(lowered)]
+            sought = [each for each in sought if not each.occurs_in(lowered)]
             if sought and (not text.isascii() or has_signs(text)):
                 words = set(self._words(text))
                 sought = [each for each in sought if not any(map(each.matches, words))]

@@ -90,7 +90,7 @@ Fold = Callable[[str], str]
 _LATIN: Mapping[int, str] = {ord(letter): folded for letter, folded in FOLDS.items()}
 _LATIN_BEFORE = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 SIGNED = re.compile(r"(?<![^\W_])[^\W\d_](?:\+\+|#)(?![^\W_])")
-"""Names that differ only by signs, such as C++ and C#."""
+"""Names that differ only in symbols, such as C++ and C#."""
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+")
 MAX_WORD_BYTES = 100
@@ -143,7 +143,7 @@ def _folded(word: str) -> str:
 
 
 def plain_punctuation(text: str) -> str:
-    """Replace word boundaries that Typesense cannot split at by ones that it can; the length stays the same."""
+    """Replace boundaries at which Typesense does not split with others at which it does; the length stays the same."""
     return text.translate(_plain_boundaries())
 
 
@@ -155,7 +155,7 @@ def _plain_boundaries() -> Mapping[int, str]:
 
 @cache
 def _unsplit_in_meilisearch() -> re.Pattern[str]:
-    """Pattern for signs beside a word at which Meilisearch does not split, other than the configured separators."""
+    """Pattern for symbols next to a word at which Meilisearch does not split, except the configured separators."""
     separators = {*meilisearch_separators()}
     others = "".join(
         char for char in word_boundaries() if char not in separators and unicodedata.category(char)[0] in "SC"
@@ -184,12 +184,12 @@ def _words_as_typed(text: str, fold: Fold) -> list[tuple[str, str]]:
 
 
 def has_signs(text: str) -> bool:
-    """Whether a text contains names such as C++ and C#, whose signs belong to them."""
+    """Whether a text contains names such as C++ and C#, in which symbols are part of the word."""
     return ("+" in text or "#" in text) and SIGNED.search(text) is not None
 
 
 def spell_signs(text: str) -> str:
-    """Replace the signs of names such as C++ by letters."""
+    """Replace the symbols in names such as C++ with letters."""
     return SIGNED.sub(lambda match: match[0].replace("+", "plus").replace("#", "sharp"), text)
 
 

@@ -2,7 +2,7 @@
 
 Tested with 0.24.1. It falls short of :mod:`backends.base` as follows: it ignores the language of a site (Typesense
 splits and folds words in one way for all languages), words match in other forms only through prefixes and typing
-errors, and stop words are only those of the settings. Filters in its own syntax compare with the precision of its types
+errors, and only the settings define stop words. Filters in its own syntax compare with the precision of its types
 (``float``: 24 bits). Portable filters compare exactly, but a range over lists of numbers cannot be negated.
 """
 

@@ -148,5 +148,5 @@ class Cluster:
             self._leader = None
 
     def forget_leader(self) -> None:
-        """Look for the leader before the next read, because the known one may have changed."""
+        """Look for the leader before the next read, because the leader may have changed."""
         self._leader = None

@@ -130,7 +130,7 @@ def find_page_hits(
 
 
 def read_page_hits(page: PageHits, compiled: CompiledQuery, ask: Ask, *, explain: bool = False) -> dict[str, Result]:
-    """Typesense's hits by id: those of the page and the best one, with their match details if ``explain``."""
+    """Return Typesense's hits of the page, and the best hit, by id; with match details if ``explain``."""
     ids = dict.fromkeys([*page.ids, *([] if page.best is None else [page.best])])
     if not ids:
         return {}

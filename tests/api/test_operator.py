@@ -508,7 +508,7 @@ SEEN = {
     "most_indexed_pages_this_month": "most_documents",
     "pages_crawled_this_month": "pages_crawled",
 }
-"""Maps the figures that customers see to those of the report."""
+"""Maps the figures that customers see to the operator report's figures."""
 
 
 class TestInvitations:

@@ -12,7 +12,7 @@ from tests.backends.contract import SHOP, Case
 
 
 class NativeFilters:
-    """Engine tests define expressions in the native syntax for the documents of SHOP, and malformed expressions."""
+    """Tests of native filters. An engine's subclass defines expressions for the documents of SHOP in its own syntax."""
 
     ANN: ClassVar[str]
     BAD: ClassVar[tuple[str, ...]]

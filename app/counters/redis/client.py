@@ -126,7 +126,7 @@ class Connections:
         connection.read_response()
 
     def _may_be_back(self) -> bool:
-        """Whether to send a command: an overdue answer arrived, its connection closed, or a trial is due."""
+        """Whether to send a command: an overdue reply arrived, its connection closed, or the next try is due."""
         moment = time.monotonic()
         with self._lock:
             if self._overdue is not None and _has_news(self._overdue):

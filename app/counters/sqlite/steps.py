@@ -74,7 +74,7 @@ def consume(
             last_began_ms, last_ms, requests, last_text, began_day = row
             if continues_intent(intent.text, last_began_ms, last_ms, requests, last_text, now_ms):
                 begun = Intent(intent.key, last_began_ms)
-                return _go_on(execute, windows, reserve, intent, begun, began_day, credential_version, now_ms)
+                return _continue_intent(execute, windows, reserve, intent, begun, began_day, credential_version, now_ms)
         windows = [*windows, *intent.windows]
     states = []
     began = []
@@ -125,7 +125,7 @@ def consume(
     )
 
 
-def _go_on(
+def _continue_intent(
     execute: Execute,
     windows: Sequence[WindowRequest],
     reserve: UsageReservation | None,

@@ -51,7 +51,7 @@ def normalize_url(url: str, base: str | None = None, *, keep_route: bool = False
 
 
 def route_of(url: str) -> str:
-    """Return the fragment of a URL if a script draws a page of its own for it: it begins with ``#/`` or ``#!/``.
+    """Return the fragment of a URL if it is a route, for which scripts render a page: ``#/…`` or ``#!/…``.
 
     Empty for other fragments, and for the route of the start page, ``#/``.
     """

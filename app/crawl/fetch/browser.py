@@ -1,6 +1,6 @@
-"""A Chromium that draws pages without touching the network: the crawler's fetcher answers each of its requests.
+"""A Chromium that renders pages without touching the network: the crawler's fetcher answers each of its requests.
 
-Playwright and its Node.js process are loaded when the first page is drawn.
+Playwright and its Node.js process are loaded when the first page is rendered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.crawl.fetch.drawing import Drawn, FetchResource, Visit
+from app.crawl.fetch.page_rendering import FetchResource, RenderedPage, Rendering
 from app.crawl.fetch.values import Fetched
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
 MAX_SECONDS = 20.0
-"""Maximum seconds for drawing one page, including its requests."""
+"""Maximum seconds for rendering one page, including its requests."""
 MAX_BROWSER_BYTES = 1_024 * 1_048_576
 """Maximum private memory of a Chromium that this process started, summed over its processes."""
 
@@ -65,11 +65,11 @@ log = logging.getLogger(__name__)
 
 
 class BrowserError(Exception):
-    """A page could not be drawn."""
+    """A page could not be rendered."""
 
 
 class Browser:
-    """Draws one page at a time, each in a new context without cookies, storage, or cache. Thread-safe.
+    """Renders one page at a time, each in a new context without cookies, storage, or cache. Thread-safe.
 
     A browser that hangs, crashes, or takes too much memory is ended, and the next page starts a new one.
 
@@ -100,21 +100,21 @@ class Browser:
         self._chromium: Chromium | None = None
         self._process_id: int | None = None
 
-    def draw(self, page: Fetched, fetch: FetchResource, wait: Callable[[float], object]) -> Drawn:
+    def render(self, page: Fetched, fetch: FetchResource, wait: Callable[[float], object]) -> RenderedPage:
         """Run the scripts of a page.
 
         Args:
             page: The page as sent; its URL may have a fragment.
             fetch: Called in other threads.
-            wait: Called about once a second while other pages are drawn; may raise.
+            wait: Called about once a second while other pages are rendered; may raise.
 
         Raises:
-            BrowserError: The page could not be drawn.
+            BrowserError: The page could not be rendered.
         """
         while not self._turn.acquire(timeout=1.0):
             wait(0.0)
         try:
-            return self._call(self._draw(page, fetch))
+            return self._call(self._render_in_browser(page, fetch))
         finally:
             self._turn.release()
 
@@ -147,12 +147,12 @@ class Browser:
     async def _version(self) -> str:
         return str((await self._started()).version)
 
-    async def _draw(self, page: Fetched, fetch: FetchResource) -> Drawn:
+    async def _render_in_browser(self, page: Fetched, fetch: FetchResource) -> RenderedPage:
         from playwright.async_api import Error
 
         chromium = await self._started()
         watch = asyncio.create_task(self._watch())
-        visit = Visit(page, fetch, self._max_seconds)
+        visit = Rendering(page, fetch, self._max_seconds)
         try:
             async with asyncio.timeout(self._max_seconds):
                 # The browser's own arguments cannot be set if it runs elsewhere, so each context has the proxy, too.
@@ -163,12 +163,12 @@ class Browser:
                     reduced_motion="reduce",
                     proxy={"server": _NOWHERE, "bypass": _LOOPBACK_TOO},
                 )
-                drawn = await visit.draw(context)
+                rendered = await visit.render(context)
                 await context.unroute_all(behavior="ignoreErrors")
                 await context.close()
-                return drawn
+                return rendered
         except (Error, TimeoutError) as error:
-            reason = "takes too long to draw" if isinstance(error, TimeoutError) else "makes the browser fail"
+            reason = "takes too long to render" if isinstance(error, TimeoutError) else "makes the browser fail"
             log.info("%s %s: %s", page.url, reason, error)
             await self._end()
             raise BrowserError(f"The page {reason}.") from error

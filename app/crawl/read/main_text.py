@@ -151,7 +151,7 @@ def _sizes(document: Node) -> dict[Node, Size]:
 
 
 def _main_element(document: Document, sizes: dict[Node, Size]) -> Node:
-    """The element that the page marks as its main one, or the whole page."""
+    """Return the element that the page marks as its main content, or the whole page."""
     main: Node = document
     for selector in (MARKED, "article", "[itemprop~=articleBody]"):
         marked = [element for element in main.select(selector) if element in sizes]

@@ -164,7 +164,7 @@ def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
 
 
 def _with_reversed_parts(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Iterate over texts of a line from left to right, with its parts from right to left reversed."""
+    """Yield a line's texts from left to right, but the words of each right-to-left part in reading order."""
     for is_left, part in groupby(tokens, key=lambda token: token[1] == _LTR):
         part_tokens = list(part)
         places = [place for place, (_, direction) in enumerate(part_tokens) if direction == _RTL]
@@ -175,7 +175,7 @@ def _with_reversed_parts(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _from_the_right(tokens: Sequence[tuple[str, str]]) -> str:
-    """Join texts from right to left, in which brackets are mirrored unless more of them match as they are."""
+    """Join texts from right to left. Brackets are mirrored, unless more of them form pairs as they are."""
     plain = [text for text, _ in reversed(tokens)]
     mirrored = [text.translate(_MIRRORED) if direction == _NEUTRAL else text for text, direction in reversed(tokens)]
     return "".join(max((mirrored, plain), key=_count_pairs))

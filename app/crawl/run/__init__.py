@@ -1,1 +1,1 @@
-"""A run of a source: its pages are fetched, read, and indexed as documents."""
+"""A run of a source, which fetches and reads its pages, and indexes them as documents."""

@@ -173,7 +173,7 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         unconditional: Whether to read the page even if it has not changed.
     """
 
-    # The server confirms the one file of the application, not the page that scripts draw for a route.
+    # The server confirms the application's only file, not the page that its scripts render for a route.
     route = route_of(queued.url)
 
     def stored_validators(url: str) -> Validators | None:
@@ -181,7 +181,7 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         if record is None or (record.document_id is not None and not record.document_exists):
             return None  # The document is gone and must be written again.
         if state.renderer is not None and (record.reason is not None or url == state.source.url):
-            return None  # It may have been read before there was a browser to draw it.
+            return None  # It may have been read before there was a browser to render it.
         validators = Validators(record.etag, record.last_modified)
         return validators if validators != Validators() else None
 

@@ -247,7 +247,7 @@ def _write_last_batch(state: RunState) -> None:
 
 
 def _update_titles(state: RunState) -> None:
-    """Remove from titles what they share, and update sections, also on unchanged pages."""
+    """Remove the prefix and suffix that titles share, and update sections, also on unchanged pages."""
     # A run of single pages sees too few titles to learn from, so it uses the suffix of the last complete run.
     titles = state.retry(learn_titles if state.urls is None else load_titles)
     sections = state.retry(count_sections)

@@ -29,7 +29,7 @@ class QueuedPage:
     """A page that waits to be read.
 
     Attributes:
-        url: Normalized URL, with its route if scripts draw a page of its own for it.
+        url: Normalized URL, including the fragment if it is a route; see :func:`app.crawl.fetch.addresses.route_of`.
         depth: Number of links from the start page.
         deferred: The reason why the page was deferred until all others are read: ``duplicate`` if it is likely to have
             the same text as another, ``canonical`` if it names another as canonical. If so, this page is skipped.

@@ -149,7 +149,7 @@ def count_unreadable(state: RunState) -> tuple[int, int]:
 
 
 def _wrong_canonicals(session: Session, run: SourceRun) -> set[str]:
-    """Return the canonical URLs that pages name which were indexed nevertheless."""
+    """Return the canonical URLs that turned out to be wrong, so that the pages with them were indexed themselves."""
     query = select(SourcePage.links).where(
         SourcePage.source_id == run.source_id, SourcePage.reason == Reason.WRONG_CANONICAL
     )

@@ -110,7 +110,7 @@ class _Reading:
                 here.sort(key=lambda start: -len(start.url))
                 self._add("sitemap", f"sitemap_urls[{position}]", url, here, [], stops, "default")
         if not self.plan.sources:
-            raise field_error("start_urls", "required", "must contain a URL that can become a source")
+            raise field_error("start_urls", "required", "must contain at least one URL that can be crawled")
 
     # URLs
 
@@ -173,7 +173,7 @@ class _Reading:
         return fields | ({RANK: str(max(-MAX_RANK, min(number, MAX_RANK)))} if number else {})
 
     def _merge(self, starts: Sequence[_Start]) -> list[_Start]:
-        """Merge entries with the same URL and selectors, and drop entries within others that read pages identically."""
+        """Merge entries with the same URL and selectors, and drop entries that a broader entry makes redundant."""
         merged: list[_Start] = []
         for start in starts:
             twin = next((other for other in merged if other.url == start.url), None)

@@ -47,7 +47,7 @@ class Plan:
         self.ignored.update(dict.fromkeys(paths))
 
     def ignore_others(self, value: Mapping[str, Any], used: Iterable[str], path: str = "") -> None:
-        """Add an object's members that are not in ``used``. Settings in ``custom_settings`` are added one by one."""
+        """Note that members outside ``used`` have no counterpart; for ``custom_settings``, each of its members."""
         for name in (name for name in value if name not in used):
             place = f"{path}.{name}" if path else name
             parts = value[name] if name == "custom_settings" and isinstance(value[name], dict) else {}
@@ -223,7 +223,7 @@ class NotAPattern(ValueError):
 
 
 def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return patterns for an expression: if it matches the beginning of a URL, the URL begins with a pattern.
+    """Convert a regular expression to patterns: a URL that it matches begins with one of them.
 
     A dot without a quantifier counts as a literal dot, since few people escape the dots of a host. ``^`` and ``$`` are
     rejected.

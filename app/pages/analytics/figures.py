@@ -165,7 +165,7 @@ class Dated(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One day's bar of two parts, one on the other, named after their colors: ``found`` above, ``empty`` below.
+    """One day's bar of two stacked parts, named after their colors: ``found`` above, ``empty`` below.
 
     Attributes:
         x, found_y, found_height, empty_y, empty_height: Chart units.

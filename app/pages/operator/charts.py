@@ -1,4 +1,4 @@
-"""Charts over all accounts, for operators: searches, refused searches, and response times per day."""
+"""Charts over all accounts, for operators: searches, rejected searches, and response times per day."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _count_searches(report: ServiceReport) -> int:
 
 
 def draw_usage(days: Sequence[ServiceDay]) -> Chart:
-    """Create the chart of charged searches, stacked on refused ones, oldest day first."""
+    """Create the chart of charged searches, stacked on rejected searches, oldest day first."""
     top = nice_ceiling(max(day.searches + day.refused_searches for day in days))
     searches, refused = sum(day.searches for day in days), sum(day.refused_searches for day in days)
     summary = f"{counted(searches, 'search')} and {number(refused)} refused in {counted(len(days), 'day')}."

@@ -151,8 +151,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Configure the server to respond to such URLs with the status 404.",
     ),
     "not_rendered": Explanation(
-        "not drawn",
-        "The page needs JavaScript, but the browser could not draw it in time.",
+        "not rendered",
+        "The page needs JavaScript, but the browser could not render it in time.",
         f"Check that the page opens quickly in a browser. {_NEXT_RUN}",
     ),
     "cancelled": Explanation(

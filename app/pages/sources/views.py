@@ -284,7 +284,7 @@ def _create_form(
         is_full=count >= sources.MAX_SOURCES and error is None,
         most=sources.MAX_SOURCES,
         base_url=base_url(),
-        draws_pages=bool(runtime().settings.crawl_browser),
+        renders_pages=bool(runtime().settings.crawl_browser),
         banner=banner_of(error, fields),
         **field_rows_of(sent_rules().get("fields", ()), error),
         **grouped_fields(fields),

@@ -91,7 +91,7 @@ def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, st
 
 
 def _end_with(key: KeyRecord, expires_at: datetime) -> datetime:
-    """Return ``expires_at``, or the end of the API key's token if that is earlier."""
+    """Return ``expires_at``, or the expiry of the API key's token if it is earlier."""
     return expires_at if key.usable_until is None else min(expires_at, key.usable_until)
 
 
@@ -130,7 +130,7 @@ def _issue(
         if _is_recorded(session, engine, holder, site.engine_index):
             return credential.token
     with database.write() as session:
-        is_valid = _still_stands(session, site, key)
+        is_valid = _holder_is_valid(session, site, key)
         if is_valid:
             _record(session, engine, site, holder, key, credential.reference)
     if not is_valid:
@@ -149,7 +149,7 @@ def _is_recorded(session: Session, engine: SearchBackend, holder: str, index: st
     return session.scalar(query) is not None
 
 
-def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> bool:
+def _holder_is_valid(session: Session, site: SiteRecord, key: KeyRecord | None) -> bool:
     """Whether the holder of the credential is still valid. Locks the rows that could invalidate it."""
     stored_site = session.get(Site, site.id, with_for_update=ROW_LOCK)
     if stored_site is None or not stored_site.active or stored_site.engine_index != site.engine_index:

@@ -128,7 +128,7 @@ def session_visitor(site_id: int, session_id: str) -> int:
 
 
 def key_period(day: int) -> int:
-    """Return the number of the key's period that contains a UTC day, counted from 1970-01-01."""
+    """Return the number of the key period that contains a UTC day; both are counted from 1970-01-01."""
     return day // KEY_DAYS
 
 

@@ -140,7 +140,7 @@ def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -
     from fastembed import TextEmbedding
     from loguru import logger
 
-    if local_files_only:  # The error says enough.
+    if local_files_only:  # Its error names the missing files; the log adds nothing.
         logger.disable("fastembed")
     options = {}
     own = own_folder(name, folder)
@@ -206,7 +206,7 @@ def receive_bytes(connection: socket.socket, count: int, deadline: float) -> byt
     while len(received) < count:
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            raise TimeoutError("the time is over")
+            raise TimeoutError("the peer did not send its message in time")
         connection.settimeout(seconds)
         piece = connection.recv(min(count - len(received), 65_536))
         if not piece:

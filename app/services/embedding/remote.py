@@ -124,7 +124,7 @@ class RemoteEmbedder:
         try:
             vectors = _read_vectors(orjson.loads(content), len(texts))
         except (ValueError, TypeError, LookupError) as error:
-            raise EmbedderUnavailable(f"{self._host} does not respond in the format of OpenAI: {error}") from error
+            raise EmbedderUnavailable(f"{self._host} did not respond in OpenAI's format: {error}") from error
         self.dimension = vectors.shape[1]
         return vectors
 

@@ -50,7 +50,7 @@ def missing_indexes(database: Database, engines: Engines) -> list[int]:
     """Return the IDs of sites that have documents but no index, smallest site first.
 
     Raises:
-        BackendUnavailable: No engine is available. The sites of one that is not are left out.
+        BackendUnavailable: No engine is available. Sites of a single unavailable engine are omitted.
     """
     return _choose_sites(database, engines, lambda engine, indexes: indexes - set(engine.list_indexes()))
 
@@ -61,7 +61,7 @@ def outdated_indexes(database: Database, engines: Engines) -> list[int]:
     See :meth:`SearchBackend.outdated_indexes`.
 
     Raises:
-        BackendUnavailable: No engine is available. The sites of one that is not are left out.
+        BackendUnavailable: No engine is available. Sites of a single unavailable engine are omitted.
     """
     return _choose_sites(database, engines, lambda engine, indexes: indexes & set(engine.outdated_indexes()))
 

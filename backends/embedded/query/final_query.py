@@ -1,4 +1,4 @@
-"""Choosing the query that answers a search: relaxed until enough is found."""
+"""Choosing the query to run for a search: relaxed until it matches enough documents."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class QueryChoice:
         return others if choose_query.match_count_or_none == 0 else _one_after_the_other(choose_query, others)
 
     def ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
-        """Return the hits from which a page is cut, best first: from the first one on if they are to be reordered.
+        """Return hits that contain the page, best first. If they may be reordered, they begin with the first hit.
 
-        With ranks, the hits that may be the best by words and ranks.
+        On a site with ranks, these are the hits that may be the best by words and ranks.
         """
         if self._ranks is not None and not self._ranks.are_neutral:
             return self._ranks.best(query, self.weight)

@@ -282,7 +282,7 @@ def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
 
 
 def _highest(snapshot: Snapshot, field: str) -> tuple[str, ...]:
-    """The highest version that any document has in a field, in all of its spellings (such as ``2.0`` and ``v2``)."""
+    """Return all spellings (such as ``2.0`` and ``v2``) of the highest version in a field of any document."""
     key = ("highest", field)
     versions: tuple[str, ...] | None = snapshot.cached(key)
     if versions is None:

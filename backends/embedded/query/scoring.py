@@ -32,7 +32,7 @@ _Query = tantivy.Query
 
 
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Signal: stop words match, although they need not."""
+    """Signal: stop words match, which is optional."""
     ranking = resolved.ranking
     boost = ranking.stop_in_sentence if resolved.is_whole_sentence else ranking.stop
     for term in resolved.terms:

@@ -1,1 +1,1 @@
-"""Crawls of pages that scripts draw, with a real browser."""
+"""Crawls of pages that need JavaScript, with a real browser."""

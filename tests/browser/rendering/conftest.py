@@ -29,7 +29,7 @@ def chromium_path() -> str:
 
 
 @pytest.fixture(scope="session")
-def drawing_browser(chromium_path: str) -> Iterator[Browser]:
+def patient_browser(chromium_path: str) -> Iterator[Browser]:
     """One browser for all tests, since starting it takes seconds. It has time, since other tests run beside these."""
     with closing(Browser(chromium_path, "SiteSearchBot/1.0", max_seconds=90.0)) as browser:
         yield browser
@@ -55,9 +55,9 @@ def turns() -> FreeTurns:
 
 
 @pytest.fixture
-def runner(runner_without_browser: Runner, drawing_browser: Browser) -> Iterator[Runner]:  # noqa: F811
+def runner(runner_without_browser: Runner, patient_browser: Browser) -> Iterator[Runner]:  # noqa: F811
     with closing(Network(private_addresses=False)) as public_network:
-        parts = replace(runner_without_browser.parts, browser=drawing_browser, public_network=public_network)
+        parts = replace(runner_without_browser.parts, browser=patient_browser, public_network=public_network)
         yield replace(runner_without_browser, parts=parts)
 
 

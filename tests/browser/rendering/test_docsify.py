@@ -1,4 +1,4 @@
-"""A site made with docsify, which draws Markdown files at routes such as ``#/guide``."""
+"""A site made with docsify, which renders Markdown files at routes such as ``#/guide``."""
 
 from __future__ import annotations
 

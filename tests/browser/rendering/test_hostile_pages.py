@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from app.crawl.fetch.browser import Browser, BrowserError
-from app.crawl.fetch.drawing import Drawn
+from app.crawl.fetch.page_rendering import RenderedPage
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 URL = "https://www.example.com/"
-DRAWN = "document.body.append('drawn')"
+WRITE = "document.body.append('rendered')"
 
 
 class Recorder:
@@ -62,53 +62,53 @@ def test_a_page_that_hangs_or_fills_the_browser_is_given_up_and_the_next_one_is_
 ) -> None:
     started_at = time.monotonic()
     with pytest.raises(BrowserError):
-        hasty_browser.draw(page(script), recorder, time.sleep)
+        hasty_browser.render(page(script), recorder, time.sleep)
     assert time.monotonic() - started_at < 60
-    assert "drawn" in draw_patiently(hasty_browser, page(DRAWN), recorder).html
+    assert "rendered" in render_patiently(hasty_browser, page(WRITE), recorder).html
 
 
-def draw_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> Drawn:
+def render_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> RenderedPage:
     """Draw a page, again if a busy machine had no time for it."""
     try:
-        return browser.draw(target, recorder, time.sleep)
+        return browser.render(target, recorder, time.sleep)
     except BrowserError:
-        return browser.draw(target, recorder, time.sleep)
+        return browser.render(target, recorder, time.sleep)
 
 
-def test_a_gigabyte_ends_the_browser_before_its_time(drawing_browser: Browser, recorder: Recorder) -> None:
+def test_a_gigabyte_ends_the_browser_before_its_time(patient_browser: Browser, recorder: Recorder) -> None:
     grow = "const kept = []; function grow() { kept.push(new Uint8Array(1 << 26).fill(1)); setTimeout(grow) } grow()"
     with pytest.raises(BrowserError, match="makes the browser fail"):
-        drawing_browser.draw(page(grow), recorder, time.sleep)
+        patient_browser.render(page(grow), recorder, time.sleep)
 
 
 @pytest.mark.parametrize(
     "script",
     [
-        f"alert('stop'); confirm('stop'); prompt('stop'); print(); {DRAWN}",
-        f"for (let i = 0; i < 50; i++) window.open('https://popup.example.com/' + i); {DRAWN}",
-        f"setInterval(() => {{ for (let i = 0; i < 100; i++) document.body.dataset.i = Math.random() }}, 10); {DRAWN}",
-        f"const link = document.createElement('a'); link.href = '/file.zip'; link.download = ''; link.click(); {DRAWN}",
-        f"addEventListener('beforeunload', event => event.preventDefault()); {DRAWN}",
-        f"Element.prototype.__defineGetter__('outerHTML', () => 'lie'); String.prototype.slice = () => 'lie'; {DRAWN}",
+        f"alert('stop'); confirm('stop'); prompt('stop'); print(); {WRITE}",
+        f"for (let i = 0; i < 50; i++) window.open('https://popup.example.com/' + i); {WRITE}",
+        f"setInterval(() => {{ for (let i = 0; i < 100; i++) document.body.dataset.i = Math.random() }}, 10); {WRITE}",
+        f"const link = document.createElement('a'); link.href = '/file.zip'; link.download = ''; link.click(); {WRITE}",
+        f"addEventListener('beforeunload', event => event.preventDefault()); {WRITE}",
+        f"Element.prototype.__defineGetter__('outerHTML', () => 'lie'); String.prototype.slice = () => 'lie'; {WRITE}",
     ],
 )
-def test_a_page_that_disturbs_visitors_is_drawn(drawing_browser: Browser, recorder: Recorder, script: str) -> None:
-    drawn = draw_patiently(drawing_browser, page(script), recorder)
-    assert "</script>drawn" in drawn.html
+def test_a_page_that_disturbs_visitors_is_drawn(patient_browser: Browser, recorder: Recorder, script: str) -> None:
+    rendered = render_patiently(patient_browser, page(script), recorder)
+    assert "</script>rendered" in rendered.html
 
 
 def test_a_page_stays_while_it_navigates_in_circles_and_its_targets_are_reported(
-    drawing_browser: Browser, recorder: Recorder
+    patient_browser: Browser, recorder: Recorder
 ) -> None:
-    script = f"{DRAWN}; let i = 0; setInterval(() => location = '/' + (i++ % 3), 20); location.reload()"
-    drawn = draw_patiently(drawing_browser, page(script), recorder)
-    assert "</script>drawn" in drawn.html
-    assert {f"{URL}0", f"{URL}1", f"{URL}2"} <= set(drawn.navigations)
+    script = f"{WRITE}; let i = 0; setInterval(() => location = '/' + (i++ % 3), 20); location.reload()"
+    rendered = render_patiently(patient_browser, page(script), recorder)
+    assert "</script>rendered" in rendered.html
+    assert {f"{URL}0", f"{URL}1", f"{URL}2"} <= set(rendered.navigations)
     assert recorder.requested == []
 
 
 def test_a_page_has_at_most_a_hundred_requests_and_only_some_kinds(
-    drawing_browser: Browser, recorder: Recorder
+    patient_browser: Browser, recorder: Recorder
 ) -> None:
     script = """
     for (let i = 0; i < 300; i++) fetch('/data/' + i).catch(() => 0);
@@ -119,7 +119,7 @@ def test_a_page_has_at_most_a_hundred_requests_and_only_some_kinds(
     document.body.append(Object.assign(document.createElement('iframe'), {src: '/frame'}));
     navigator.serviceWorker?.register('/worker.js').catch(() => 0);
     """
-    draw_patiently(drawing_browser, page(script), recorder)
+    render_patiently(patient_browser, page(script), recorder)
     assert {url for url in recorder.requested if not url.startswith(f"{URL}data/")} == set()
     assert 0 < len(set(recorder.requested)) <= 100
 
@@ -210,10 +210,10 @@ HINTS = (
 )
 
 
-def test_nothing_reaches_a_port_of_the_machine(drawing_browser: Browser, recorder: Recorder) -> None:
+def test_nothing_reaches_a_port_of_the_machine(patient_browser: Browser, recorder: Recorder) -> None:
     with listening() as (port, arrived):
         target = page(ESCAPES.replace("PORT", str(port)), HINTS.replace("PORT", str(port)))
-        draw_patiently(drawing_browser, target, recorder)
+        render_patiently(patient_browser, target, recorder)
         time.sleep(1.0)
         assert arrived == []
     # The crawler's fetcher is asked, which refuses such addresses.
@@ -221,18 +221,18 @@ def test_nothing_reaches_a_port_of_the_machine(drawing_browser: Browser, recorde
     assert "http://169.254.169.254/latest/meta-data/" in recorder.requested
 
 
-def test_nothing_is_kept_from_one_page_for_the_next(drawing_browser: Browser, recorder: Recorder) -> None:
+def test_nothing_is_kept_from_one_page_for_the_next(patient_browser: Browser, recorder: Recorder) -> None:
     show = "document.body.append(`[${document.cookie}|${localStorage.length}]`)"
     store = f"document.cookie = 'a=1'; localStorage.b = 2; {show}"
-    assert "[a=1|1]" in draw_patiently(drawing_browser, page(store), recorder).html
-    assert "[|0]" in draw_patiently(drawing_browser, page(show), recorder).html
+    assert "[a=1|1]" in render_patiently(patient_browser, page(store), recorder).html
+    assert "[|0]" in render_patiently(patient_browser, page(show), recorder).html
 
 
 def test_a_browser_that_cannot_be_started_is_reported(recorder: Recorder) -> None:
     with closing(Browser("/nonexistent/chromium", "bot")) as browser, pytest.raises(BrowserError, match="started"):
-        browser.draw(page(DRAWN), recorder, time.sleep)
+        browser.render(page(WRITE), recorder, time.sleep)
     with closing(Browser("ws://127.0.0.1:9", "bot")) as browser, pytest.raises(BrowserError, match="started"):
-        browser.draw(page(DRAWN), recorder, time.sleep)
+        browser.render(page(WRITE), recorder, time.sleep)
 
 
 def test_the_end_of_the_browser_leaves_no_process(chromium_path: str, recorder: Recorder) -> None:
@@ -249,7 +249,7 @@ def test_the_end_of_the_browser_leaves_no_process(chromium_path: str, recorder: 
 
     before = running()
     browser = Browser(chromium_path, "bot")
-    draw_patiently(browser, page(DRAWN), recorder)
+    render_patiently(browser, page(WRITE), recorder)
     assert running() > before
     browser.close()
     ends = time.monotonic() + 10

@@ -155,7 +155,7 @@ def test_response_without_one_vector_per_text_is_rejected(
 ) -> None:
     server.reply = answering(lambda _: data)
 
-    assert "does not respond in the format of OpenAI" in refusal(embedder)
+    assert "did not respond in OpenAI's format" in refusal(embedder)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_response_without_one_vector_per_text_is_rejected(
 def test_malformed_response_is_rejected(embedder: RemoteEmbedder, server: EmbeddingServer, body: bytes) -> None:
     server.reply = lambda _: (200, {}, iter([body] if body else []))
 
-    assert "does not respond in the format of OpenAI" in refusal(embedder)
+    assert "did not respond in OpenAI's format" in refusal(embedder)
 
 
 def test_vectors_of_any_magnitude_are_normalized_to_length_1(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:

@@ -122,8 +122,7 @@ class Clock:
 
 
 def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: int) -> list[int]:
-    """Return the seconds with an attempt to send to the engine, which rejects everything, if a write arrives every
-    second."""
+    """Write a document each second to an engine that rejects all. Return the seconds in which the engine was tried."""
     sent: list[int] = []
 
     def note(*_: Any) -> None:

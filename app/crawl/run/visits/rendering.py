@@ -1,4 +1,4 @@
-"""Pages that scripts draw: which pages of a run a browser draws, and the resources that they may request."""
+"""Pages that need JavaScript: which pages of a run a browser renders, and the resources that they may request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url, route_of
 from app.crawl.fetch.browser import Browser, BrowserError
-from app.crawl.fetch.drawing import MAX_RESOURCE_BYTES
 from app.crawl.fetch.fetching import Fetcher
 from app.crawl.fetch.network import Network
+from app.crawl.fetch.page_rendering import MAX_RESOURCE_BYTES
 from app.crawl.fetch.politeness import polite
 from app.crawl.fetch.robots import Robots
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Page, Reason
@@ -21,18 +21,18 @@ from app.crawl.run.visits.visitor import Visitor
 from app.models import Source
 
 LITTLE_TEXT = 500
-"""Characters of text below which ``auto`` has a page drawn if it has scripts."""
+"""Characters of text below which ``auto`` renders a page with scripts."""
 MAX_BARREN_PAGES = 5
-"""Consecutive drawn pages without more text than as sent, after which ``auto`` goes on without the browser."""
+"""Consecutive pages without more text after rendering, after which ``auto`` stops using the browser."""
 MAX_FAILURES = 5
-"""Consecutive pages that could not be drawn, after which a run does not try it for further pages."""
+"""Consecutive pages that could not be rendered, after which a run stops using the browser."""
 MAX_CACHED_BYTES = 32 * 1_048_576
 """Maximum size of the resources that a run keeps for its next pages."""
 
 _RESOURCE_SECONDS = 10.0
 _STALE_HEADERS = {"etag", "last-modified", "content-type", "content-security-policy"}
-"""Headers of the page as sent that are not true of the page as drawn: a server that confirms the former says nothing
-about data from which scripts draw the latter."""
+"""Response headers dropped from rendered pages. Validators confirm only what the server sent: scripts may meanwhile
+load different data."""
 
 
 class Resources:
@@ -126,10 +126,10 @@ class Resources:
 
 
 class Renderer:
-    """Draws the pages of one run that need it. Thread-safe.
+    """Renders the pages of one run that need it. Thread-safe.
 
     Args:
-        always: Whether to draw all pages with scripts, instead of only those with little text.
+        always: Whether to render all pages with scripts, instead of only those with little text.
     """
 
     def __init__(
@@ -143,13 +143,13 @@ class Renderer:
         self._failures = 0
 
     def render(self, queued_url: str, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
-        """Read a page as sent or, if it needs a browser, as drawn.
+        """Read a page as sent or, if it needs a browser, as rendered.
 
         Args:
             queued_url: The URL that was requested, perhaps with a route.
 
         Raises:
-            NotIndexed: The page cannot be read, or has little text and cannot be drawn.
+            NotIndexed: The page cannot be read, or has little text and cannot be rendered.
         """
         route = route_of(queued_url)
         page = read(fetched)
@@ -157,25 +157,25 @@ class Renderer:
             return fetched, page
         addressed = replace(fetched, url=fetched.url + route) if route else fetched
         try:
-            drawn, drawn_page = self._draw(addressed, read)
+            rendered, rendered_page = self._render_in_browser(addressed, read)
         except BrowserError as error:
             if route or _has_little_text(page):
                 raise NotIndexed(Reason.NOT_RENDERED, str(error)) from error
             return fetched, page
-        barren = len(drawn_page.content) <= len(page.content) and not set(drawn_page.links) - set(page.links)
+        barren = len(rendered_page.content) <= len(page.content) and not set(rendered_page.links) - set(page.links)
         self._barren_pages = self._barren_pages + 1 if barren else 0
-        return drawn, drawn_page
+        return rendered, rendered_page
 
     def _needs_browser(self, page: Page) -> bool:
         if self._always:
             return page.has_scripts
         return page.has_scripts and _has_little_text(page) and self._barren_pages < MAX_BARREN_PAGES
 
-    def _draw(self, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
+    def _render_in_browser(self, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
         if self._failures >= MAX_FAILURES:
             raise BrowserError("The browser failed for several pages in a row.")
         try:
-            result = self._browser.draw(
+            result = self._browser.render(
                 fetched, lambda url, deadline: self._resources.fetch(url, fetched.url, deadline), self._wait
             )
         except BrowserError:
@@ -185,8 +185,8 @@ class Renderer:
         headers = {name: value for name, value in fetched.headers.items() if name not in _STALE_HEADERS}
         headers["content-type"] = "text/html; charset=utf-8"
         body = result.html.encode(errors="replace")
-        drawn = replace(fetched, headers=headers, body=body, rendered=True)
-        page = read(drawn)
+        rendered = replace(fetched, headers=headers, body=body, rendered=True)
+        page = read(rendered)
         targets = (absolute_address(url, fetched.url, keep_route=True) for url in result.navigations)
         links = dict.fromkeys((*(target for target in targets if target is not None), *page.links))
         page = replace(page, links=tuple(links))
@@ -195,7 +195,7 @@ class Renderer:
             # A URL has only one fragment, so sections of a route have no URLs. A canonical URL that names the
             # application's file is not meant for its routes.
             page = replace(page, sections=(), canonical=None if page.canonical == address else page.canonical)
-        return drawn, page
+        return rendered, page
 
 
 def _has_little_text(page: Page) -> bool:

@@ -20,7 +20,7 @@ def shop() -> Case:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Record the addresses of documents that are read for their distinct value."""
+    """Record the address of each document that is read to get its distinct value."""
     read_document = distinct.read_document
     addresses: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Which pages of a run are drawn, and what a drawn page and its requests change, with a browser that is not real."""
+"""The choice of pages to render, and the effects of rendered pages and their requests, with a fake browser."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from app.crawl.fetch.browser import Browser, BrowserError
-from app.crawl.fetch.drawing import Drawn
 from app.crawl.fetch.network import Network
+from app.crawl.fetch.page_rendering import RenderedPage
 from app.crawl.fetch.values import Fetched, NotIndexed
 from tests.crawl.run.conftest import Runner
 from tests.crawl.run.websites import Answer, Website
@@ -27,11 +27,13 @@ class FakeBrowser:
     answer: Callable[[str], str | Exception] = lambda url: SHELL
     navigations: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()
-    drawn: list[str] = field(default_factory=list)
+    rendered: list[str] = field(default_factory=list)
     responses: list[str] = field(default_factory=list)
 
-    def draw(self, page: Fetched, fetch: Callable[[str, float], Fetched], wait: Callable[[float], object]) -> Drawn:
-        self.drawn.append(page.url)
+    def render(
+        self, page: Fetched, fetch: Callable[[str, float], Fetched], wait: Callable[[float], object]
+    ) -> RenderedPage:
+        self.rendered.append(page.url)
         for url in self.requests:
             try:
                 self.responses.append(fetch(url, float("inf")).body.decode())
@@ -40,7 +42,7 @@ class FakeBrowser:
         answer = self.answer(page.url)
         if isinstance(answer, Exception):
             raise answer
-        return Drawn(answer, self.navigations)
+        return RenderedPage(answer, self.navigations)
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def fake() -> FakeBrowser:
 
 
 @pytest.fixture
-def drawing(runner: Runner, fake: FakeBrowser) -> Iterator[Runner]:
+def rendering(runner: Runner, fake: FakeBrowser) -> Iterator[Runner]:
     with closing(Network(private_addresses=False)) as public:
         parts = replace(runner.parts, browser=cast(Browser, fake), public_network=public)
         yield replace(runner, parts=parts)
@@ -64,7 +66,7 @@ def page(text: str, links: str = "") -> str:
 
 
 def drawn_paths(fake: FakeBrowser, website: Website) -> list[str]:
-    return [url.removeprefix(website.url) for url in fake.drawn]
+    return [url.removeprefix(website.url) for url in fake.rendered]
 
 
 @pytest.mark.parametrize(
@@ -78,74 +80,74 @@ def drawn_paths(fake: FakeBrowser, website: Website) -> list[str]:
     ],
 )
 def test_mode_of_the_source_decides_which_pages_are_drawn(
-    drawing: Runner, fake: FakeBrowser, website: Website, sent: str, modes: set[str]
+    rendering: Runner, fake: FakeBrowser, website: Website, sent: str, modes: set[str]
 ) -> None:
-    fake.answer = lambda url: page("Drawn text.")
+    fake.answer = lambda url: page("Rendered text.")
     for mode in ("never", "auto", "always"):
         website.pages[f"/{mode}"] = html(sent)
-        run = drawing.run(drawing.add(f"/{mode}", render=mode))
+        run = rendering.run(rendering.add(f"/{mode}", render=mode))
         assert drawn_paths(fake, website) == ([f"/{mode}"] if mode in modes else [])
-        assert run.rendered == len(fake.drawn)
-        fake.drawn.clear()
+        assert run.rendered == len(fake.rendered)
+        fake.rendered.clear()
 
 
 def test_automatic_drawing_ends_after_several_pages_without_more_text(
-    drawing: Runner, fake: FakeBrowser, website: Website
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     for number in range(12):
         links = f"<a href=/{number + 1}>next</a>"
         website.pages[f"/{number}"] = html(page(f"Text {number}.", links) + "<script>1</script>")
     fake.answer = lambda url: website.pages[url.removeprefix(website.url)].body.decode()
-    run = drawing.run(drawing.add("/0"))
+    run = rendering.run(rendering.add("/0"))
     assert (run.indexed, run.rendered) == (12, 5)
 
 
-def test_page_that_cannot_be_drawn_keeps_its_document(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+def test_page_that_cannot_be_rendered_keeps_its_text(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
     website.pages["/"] = html(page("Start.", "<a href=/app>app</a>"))
     website.pages["/app"] = html(SHELL)
-    fake.answer = lambda url: page("Drawn text.")
-    source = drawing.add("/")
-    drawing.run(source)
-    fake.answer = lambda url: BrowserError("The page takes too long to draw.")
-    run = drawing.run(source)
-    assert drawing.left_out(run) == {"/app": "not_rendered"}
-    assert drawing.documents()["/app"]["content"] == "Drawn text."
+    fake.answer = lambda url: page("Rendered text.")
+    source = rendering.add("/")
+    rendering.run(source)
+    fake.answer = lambda url: BrowserError("The page takes too long to render.")
+    run = rendering.run(source)
+    assert rendering.left_out(run) == {"/app": "not_rendered"}
+    assert rendering.documents()["/app"]["content"] == "Rendered text."
 
 
-def test_page_with_text_is_read_as_sent_if_it_cannot_be_drawn(
-    drawing: Runner, fake: FakeBrowser, website: Website
+def test_page_with_text_is_read_as_sent_if_it_cannot_be_rendered(
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/"] = html(page(LONG) + "<script>while (true);</script>")
-    fake.answer = lambda url: BrowserError("The page takes too long to draw.")
-    assert drawing.run(drawing.add("/", render="always")).indexed == 1
+    fake.answer = lambda url: BrowserError("The page takes too long to render.")
+    assert rendering.run(rendering.add("/", render="always")).indexed == 1
 
 
 def test_browser_that_fails_again_and_again_is_not_tried_for_every_page(
-    drawing: Runner, fake: FakeBrowser, website: Website
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     links = "".join(f"<a href=/{number}>{number}</a>" for number in range(12))
     website.pages["/"] = html(page("Start.", links))
     website.pages |= {f"/{number}": html(SHELL) for number in range(12)}
     fake.answer = lambda url: BrowserError("The browser cannot be started.")
-    run = drawing.run(drawing.add("/"))
+    run = rendering.run(rendering.add("/"))
     assert (run.indexed, run.failed) == (1, 12)
-    assert 5 <= len(fake.drawn) <= 6  # Two threads read pages.
+    assert 5 <= len(fake.rendered) <= 6  # Two threads read pages.
 
 
-def test_routes_are_pages_and_other_fragments_are_not(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+def test_routes_are_pages_and_other_fragments_are_not(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
     website.pages["/"] = html(SHELL)
     routes = ("#/a", "#!/b", "#/a#c", "#c", "#/", "#/a?id=tides")
     links = "".join(f"<a href='{route}'>{route}</a>" for route in routes)
     heading = "<h2 id=tides><a href='#/a?id=tides'>Tides</a></h2><p>They come and go.</p>"
 
-    def draw(url: str) -> str:
+    def render(url: str) -> str:
         route = url.partition("#")[2]
         canonical = f"<link rel=canonical href='{website.url}/'>"
         return canonical + page(f"Text of {route or 'the start'}.", links + (heading if route == "/a" else ""))
 
-    fake.answer = draw
-    run = drawing.run(drawing.add("/"))
-    documents = drawing.documents()
+    fake.answer = render
+    run = rendering.run(rendering.add("/"))
+    documents = rendering.documents()
     assert run.error is None
     assert {"/", "/#/a", "/#!/b"} <= set(documents)
     assert "/#c" not in documents
@@ -154,37 +156,37 @@ def test_routes_are_pages_and_other_fragments_are_not(drawing: Runner, fake: Fak
 
 
 def test_unchanged_file_of_an_application_does_not_hide_changes(
-    drawing: Runner, fake: FakeBrowser, website: Website
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/"] = html(SHELL)
     fake.answer = lambda url: page("Old text.")
-    source = drawing.add("/")
-    drawing.run(source)
+    source = rendering.add("/")
+    rendering.run(source)
     fake.answer = lambda url: page("New text.")
-    assert drawing.run(source).indexed == 1
-    assert drawing.documents()["/"]["content"] == "New text."
+    assert rendering.run(source).indexed == 1
+    assert rendering.documents()["/"]["content"] == "New text."
 
 
-def test_pages_read_before_there_was_a_browser_are_drawn_by_the_next_run(
-    runner: Runner, drawing: Runner, fake: FakeBrowser, website: Website
+def test_pages_read_before_there_was_a_browser_are_rendered_by_the_next_run(
+    runner: Runner, rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/"] = html(SHELL)
     source = runner.add("/")
     assert runner.left_out(runner.run(source)) == {"/": "empty"}
-    fake.answer = lambda url: page("Drawn text.")
-    assert drawing.run(source).indexed == 1
+    fake.answer = lambda url: page("Rendered text.")
+    assert rendering.run(source).indexed == 1
 
 
-def test_targets_of_navigations_are_followed(drawing: Runner, fake: FakeBrowser, website: Website) -> None:
+def test_targets_of_navigations_are_followed(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
     website.pages["/"] = html(SHELL)
     website.pages["/en/"] = html(page("Welcome."))
     fake.navigations = (website.address("/en/"), "mailto:ann@example.com")
-    drawing.run(drawing.add("/"))
-    assert set(drawing.documents()) == {"/en/"}
+    rendering.run(rendering.add("/"))
+    assert set(rendering.documents()) == {"/en/"}
 
 
 def test_resources_obey_robots_txt_and_address_checks_and_are_fetched_once(
-    drawing: Runner, fake: FakeBrowser, website: Website
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/robots.txt"] = Answer(b"User-agent: *\nDisallow: /private", headers={"Content-Type": "text/plain"})
     website.pages["/"] = html(SHELL)
@@ -193,25 +195,25 @@ def test_resources_obey_robots_txt_and_address_checks_and_are_fetched_once(
     other = website.url.replace("127.0.0.1", "127.0.0.2")
     paths = ("/app.js", "/app.js", "/private/data.json", "/missing.json")
     fake.requests = (*map(website.address, paths), f"{other}/app.js", "http://169.254.169.254/latest/meta-data/")
-    drawing.run(drawing.add("/"))
+    rendering.run(rendering.add("/"))
     assert fake.responses == ["script", "script", "robots", "http_404", "private_address", "private_address"]
     assert website.bodies().count("/app.js") == 1
 
 
 def test_headers_of_the_source_are_sent_only_for_pages_of_its_own_origin(
-    drawing: Runner, fake: FakeBrowser, website: Website
+    rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages |= {"/": html(SHELL), "/data.json": Answer(b"data")}
     fake.requests = (website.address("/data.json"),)
-    drawing.run(drawing.add("/", headers={"Authorization": "Basic secret"}))
+    rendering.run(rendering.add("/", headers={"Authorization": "Basic secret"}))
     assert all(sent.get("authorization") == "Basic secret" for sent in website.sent)
 
     from app.crawl.run.visits.rendering import Resources
     from app.crawl.run.visits.visitor import Visitor
 
-    parts = drawing.parts
+    parts = rendering.parts
     assert parts.public_network is not None
-    source = drawing.add("/other", headers={"Authorization": "Basic secret"})
+    source = rendering.add("/other", headers={"Authorization": "Basic secret"})
     visitor = Visitor(parts.network, parts.turns, source, "bot", lambda seconds: None)
     resources = Resources(visitor, source, "bot", parts.network, parts.public_network)
     visitor.robots.rules(website.url)

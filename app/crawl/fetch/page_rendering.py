@@ -1,4 +1,4 @@
-"""One page while it is drawn: the fetcher answers its requests, and it is read once it has settled."""
+"""One page while it is rendered: the fetcher answers its requests, and it is read once it has settled."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Raises:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RenderedPage:
     """A page after its scripts have run.
 
     Attributes:
@@ -68,8 +68,8 @@ class Drawn:
 
 
 @dataclass
-class Visit:
-    """The drawing of one page."""
+class Rendering:
+    """One page while the browser renders it."""
 
     page: Fetched
     fetch: FetchResource
@@ -87,7 +87,7 @@ class Visit:
     def close(self) -> None:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
-    async def draw(self, context: BrowserContext) -> Drawn:
+    async def render(self, context: BrowserContext) -> RenderedPage:
         self.deadline = time.monotonic() + self.max_seconds
         page = await context.new_page()
         context.on("page", _close_popup)
@@ -116,7 +116,7 @@ class Visit:
 
         await self._settle(evaluate)
         html = await evaluate(_DOCUMENT)
-        return Drawn(f"<!doctype html>{html}", tuple(self.navigations))
+        return RenderedPage(f"<!doctype html>{html}", tuple(self.navigations))
 
     async def _settle(self, evaluate: Callable[[str], Awaitable[str]]) -> None:
         """Wait until the page is complete, and neither requests nor changes anything anymore."""
