@@ -337,7 +337,7 @@ def _complete(settings: Settings) -> Settings:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        secret_key = settings.secret_key or _kept_secret(folder / "secret_key")
+        secret_key = settings.secret_key or _stored_secret(folder / "secret_key")
         docs_search_key = settings.docs_search_key or read_docs_search_key(folder)
     except OSError as error:
         raise ConfigurationError(
@@ -365,7 +365,7 @@ def read_docs_search_key(folder: Path) -> str:
     return path.read_text().strip() if path.exists() else ""
 
 
-def _kept_secret(path: Path) -> str:
+def _stored_secret(path: Path) -> str:
     """Return the secret stored in ``path``. The first process that needs it creates it."""
     if not path.exists():
         fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -238,12 +238,12 @@ def _is_in(content: str, section: Section) -> bool:
 
 
 def _sections_with(
-    content: str, sections: Sequence[Section], words: WordPlaces, words_to_find: frozenset[int]
+    content: str, sections: Sequence[Section], words: WordPlaces, sought_words: frozenset[int]
 ) -> list[_MatchingSection]:
     """Return the sections that contain some words, in order, and the text before them."""
     by_place: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
-    for start, end, word in words.first_places(content, [0, *starts], words_to_find):
+    for start, end, word in words.first_places(content, [0, *starts], sought_words):
         at = bisect_right(starts, start) - 1
         matching = by_place.get(at)
         if matching is None:
@@ -253,7 +253,7 @@ def _sections_with(
         if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
             matching.titled.append(written)
     for at, section in enumerate(sections):
-        if not _is_in(content, section) and (titled := words.places(section.title, words_to_find)):
+        if not _is_in(content, section) and (titled := words.places(section.title, sought_words)):
             own = by_place.setdefault(at, _MatchingSection(section))
             own.titled.extend((section.title[start:end], word) for start, end, word in titled)
             own.written.extend(own.titled)

@@ -8,7 +8,7 @@ from typing import Any
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, post_load
 
-from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, shown_name, unknown_field
+from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, printable_name, unknown_field
 
 
 class BodySchema(Schema):
@@ -29,7 +29,7 @@ class BodySchema(Schema):
         loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
         known_names = {name if field.data_key is None else field.data_key for name, field in self.load_fields.items()}
         for name in islice((name for name in data if name not in known_names), MAX_PROBLEMS + 1):
-            error_store.store_error([unknown_field(name, known_names)], shown_name(name), kwargs.get("index"))
+            error_store.store_error([unknown_field(name, known_names)], printable_name(name), kwargs.get("index"))
         return loaded
 
 

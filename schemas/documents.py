@@ -21,7 +21,7 @@ from schemas.validation.documents import (
     read_change,
     read_document,
 )
-from schemas.validation.problems import MAX_PROBLEMS, Problem, ProblemCount, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, Problem, ProblemCount, printable_name
 
 MAX_LISTED_IDS = 100
 MAX_NAME_LENGTH = 64
@@ -90,7 +90,9 @@ def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list
     extra: dict[str, Any] = {"index": position}
     identifier = raw.get("id") if isinstance(raw, dict) else None
     if isinstance(identifier, str | int) and not isinstance(identifier, bool):
-        extra["id"] = shown_name(str(identifier)) if len(str(identifier)) > MAX_ID_LENGTH else _clean(str(identifier))
+        extra["id"] = (
+            printable_name(str(identifier)) if len(str(identifier)) > MAX_ID_LENGTH else _clean(str(identifier))
+        )
     messages: dict[str, list[Problem]] = {}
     for name, problem in error.problems:
         messages.setdefault(name or "_schema", []).append(Problem(problem, problem.code, **extra))

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from schemas.fields import Text
-from schemas.validation.problems import Problem, shown_name
+from schemas.validation.problems import Problem, printable_name
 
 MAX_HEADERS = 5
 MAX_HEADER_VALUE_LENGTH = 2_000
@@ -51,7 +51,9 @@ class Headers(fields.Field[dict[str, str]]):
             raise ValidationError([Problem("must be a JSON object", "type")])
         if len(value) > MAX_HEADERS:
             raise ValidationError([Problem(f"must have at most {MAX_HEADERS} headers", "too_long")])
-        problems = {shown_name(name): [problem] for name, text in value.items() if (problem := _problem_of(name, text))}
+        problems = {
+            printable_name(name): [problem] for name, text in value.items() if (problem := _problem_of(name, text))
+        }
         if problems:
             raise ValidationError(problems)
         if len({name.lower() for name in value}) < len(value):

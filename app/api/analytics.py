@@ -81,7 +81,7 @@ def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
     site_id = parameters["site_id"]
     refuse_other_site(current_caller(), site_id)
     with current_runtime.database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id, deleted_too=True)
+        site = get_site(session, current_caller().account.id, site_id, include_deleted=True)
     erased = event_retention.erase_visitor(
         current_runtime.database, site, parameters["session_id"], current_runtime.settings.event_retention_days
     )

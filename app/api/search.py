@@ -28,7 +28,7 @@ from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema, Sug
 from schemas.search_results import SearchAnswerSchema
 from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
-from schemas.validation.problems import MAX_PROBLEMS, closest_name, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, closest_name, printable_name
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 
@@ -75,7 +75,7 @@ def unknown_parameters(names: Iterable[str], known_names: Set[str]) -> list[dict
 
 def _unknown_parameter(name: str, probable_name: str | None) -> dict[str, str]:
     hint = {} if probable_name is None else {"did_you_mean": probable_name}
-    return {"code": "unknown_parameter", "field": shown_name(name), **hint}
+    return {"code": "unknown_parameter", "field": printable_name(name), **hint}
 
 
 def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = ()) -> Response:

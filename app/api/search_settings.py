@@ -15,7 +15,7 @@ from app.operations import search_settings as settings_operations
 from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.search.preview import QueryPreview
-from app.services.search_settings import list_learned, settings_tag, shown_settings
+from app.services.search_settings import list_learned, settings_tag, settings_with_defaults
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
@@ -31,7 +31,7 @@ from schemas.search_settings import (
 )
 from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
-from schemas.validation.problems import MAX_PROBLEMS, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, printable_name
 
 blp = ApiBlueprint(
     "search-settings",
@@ -63,7 +63,7 @@ def show_search_settings(site_id: int) -> Answer:
     """Get the settings, with defaults filled in."""
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
-    return {"settings": shown_settings(site.search_settings)}, 200, _tagged(site)
+    return {"settings": settings_with_defaults(site.search_settings)}, 200, _tagged(site)
 
 
 @blp.route(PATH, methods=["PUT"])
@@ -84,7 +84,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
     site, unknown = settings_operations.update_settings(
         runtime(), current_caller(), site_id, settings, _expected_tags()
     )
-    answer = {"success": True, "settings": shown_settings(site.search_settings)}
+    answer = {"success": True, "settings": settings_with_defaults(site.search_settings)}
     warnings = _meaning(site_id, settings) + _unknown(unknown)
     warnings += _limits(runtime().engines.get_engine(site.engine), settings)
     return _with_warnings(answer, warnings), 200, _tagged(site)
@@ -175,7 +175,7 @@ def _with_warnings(answer: dict[str, Any], warnings: Sequence[dict[str, str]]) -
 
 
 def _unknown(ids: Sequence[str]) -> list[dict[str, str]]:
-    return [{"code": "unknown_document", "message": f"No document has the id {shown_name(id)}."} for id in ids]
+    return [{"code": "unknown_document", "message": f"No document has the id {printable_name(id)}."} for id in ids]
 
 
 def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
@@ -183,7 +183,7 @@ def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
         {
             "code": "preview_incomplete",
             "message": f"The search engine applies changed synonyms when they are saved, so the preview of "
-            f"{shown_name(each.query)} doesn't include them.",
+            f"{printable_name(each.query)} doesn't include them.",
         }
         for each in queries
         if not each.is_exact

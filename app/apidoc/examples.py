@@ -194,7 +194,7 @@ _LIKE_THE_GATEWAYS = {
 }
 
 
-def _in_gateways_words(error: ApiError) -> dict[str, Any]:
+def _gateway_body(error: ApiError) -> dict[str, Any]:
     return gateway_error_body(error, "https://search.example.com")
 
 
@@ -202,11 +202,11 @@ ERRORS: Mapping[str, dict[str, Any]] = {error.code.value: error_body(error) for 
 """Maps each error code to an example body."""
 
 GATEWAY_ERRORS: Mapping[str, dict[str, Any]] = {
-    "bad_request": _in_gateways_words(GatewayError("bad_request", "Unknown field `querry`.")),
-    "invalid_search_…": _in_gateways_words(
+    "bad_request": _gateway_body(GatewayError("bad_request", "Unknown field `querry`.")),
+    "invalid_search_…": _gateway_body(
         GatewayError("invalid_search_limit", "Invalid value at `.limit`: it must be an integer.")
     ),
-    "invalid_api_key": _in_gateways_words(invalid_engine_key()),
-    **{code_of(error): _in_gateways_words(error) for error in _ERRORS if error.code in _LIKE_THE_GATEWAYS},
+    "invalid_api_key": _gateway_body(invalid_engine_key()),
+    **{code_of(error): _gateway_body(error) for error in _ERRORS if error.code in _LIKE_THE_GATEWAYS},
 }
 """Maps each gateway error code to an example body; codes with the same prefix share one."""

@@ -16,7 +16,7 @@ from app.importers.fields import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Read, UnreadableFile
 from app.models import Site
-from app.operations.imports import FileImport, ImportOutcome, LineProblem, told_progress
+from app.operations.imports import FileImport, ImportOutcome, LineProblem, progress_sentence
 from app.runtime import runtime
 from app.services.sites import limits_of_account
 from app.wording import counted, printable
@@ -66,12 +66,13 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
             job.run(_with_progress(reads, stream, bar))
     except UnreadableFile as error:
         subject = "--map" if error.field == "map" else str(file)
-        raise click.ClickException(f"{subject} {error.problem}.{told_progress(job.outcome)}") from error
+        raise click.ClickException(f"{subject} {error.problem}.{progress_sentence(job.outcome)}") from error
     except ApiError as error:
-        raise click.ClickException(error.message + told_progress(job.outcome)) from error
+        raise click.ClickException(error.message + progress_sentence(job.outcome)) from error
     except BackendError as error:
         raise click.ClickException(
-            f"{error} The documents imported so far are stored and will become searchable.{told_progress(job.outcome)}"
+            f"{error} The documents imported so far are stored and will become searchable."
+            + progress_sentence(job.outcome)
         ) from error
     _report(as_json, job.outcome)
     if job.outcome.skipped:

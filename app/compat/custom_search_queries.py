@@ -54,8 +54,8 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
     conditions = [
         *ranges,
         *_since(parameters["dateRestrict"], today),
-        *_of_type(parameters["fileType"], site),
-        *_of_host(parameters["siteSearch"], parameters["siteSearchFilter"] == "e", site),
+        *_type_condition(parameters["fileType"], site),
+        *_host_condition(parameters["siteSearch"], parameters["siteSearchFilter"] == "e", site),
         *_in_language(parameters["lr"], site),
     ]
     return SearchQuery(
@@ -144,7 +144,7 @@ def _months_before(day: date, months: int) -> date:
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
+def _type_condition(file_type: str, site: SiteRecord) -> list[Filter]:
     """Return the condition for a file type. The crawler sets ``type`` for files; pages may have their own ``type``."""
     extension = file_type.lower().removeprefix(".")
     if not extension:
@@ -173,7 +173,7 @@ def read_place(address: str) -> tuple[str, str]:
     return host, "" if path == "/" else path
 
 
-def _of_host(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
+def _host_condition(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
     host, path = read_place(address)
     if not host or (path and left_out):
         return []

@@ -14,7 +14,7 @@ from app.importers.records import UnreadableFile
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS
 from backends.text import normalized
 from schemas.validation.documents import FIELD_NAME
-from schemas.validation.problems import Problem, shown_name
+from schemas.validation.problems import Problem, printable_name
 
 _NEXT_PAIR = re.compile(r"\n|,(?=\s*(?:[A-Za-z][A-Za-z0-9_-]*)?\s*=)", re.ASCII)
 
@@ -47,11 +47,11 @@ def read_column_map(text: str) -> ColumnMap:
             continue
         name, sign, column = (part.strip() for part in pair.partition("="))
         if not sign or not column:
-            raise _invalid(f"must consist of field=column, not {shown_name(pair.strip())!r}", "invalid")
+            raise _invalid(f"must consist of field=column, not {printable_name(pair.strip())!r}", "invalid")
         if not name:
             ignored.add(column)
         elif not FIELD_NAME.fullmatch(name):
-            raise _invalid(f"names the field {shown_name(name)!r}, which is not a valid field name", "invalid_name")
+            raise _invalid(f"names the field {printable_name(name)!r}, which is not a valid field name", "invalid_name")
         elif name in columns:
             raise _invalid(f"fills the field {name!r} twice", "conflict")
         else:
@@ -212,10 +212,10 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
     Raises:
         UnreadableFile: A column in ``column_map`` does not exist, or there is no column for a required field.
     """
-    listed_names = ", ".join(shown_name(name) for name in names[:20])
+    listed_names = ", ".join(printable_name(name) for name in names[:20])
     for column in (*column_map.columns.values(), *column_map.ignored):
         if column not in names:
-            predicate = f"names the column {shown_name(column)!r}, but the columns are: {listed_names}"
+            predicate = f"names the column {printable_name(column)!r}, but the columns are: {listed_names}"
             raise UnreadableFile(Problem(predicate, "unknown_column"), "map")
     fields = [[field for field, filled_by in column_map.columns.items() if filled_by == name] for name in names]
     filled_fields = set(column_map.columns)

@@ -30,7 +30,7 @@ from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites, get_account
 from app.services.usage.month_usage import usage_of_month
 from app.services.usage.quota import DAY_SECONDS
-from app.services.webhooks import tell_operator
+from app.services.webhooks import notify_operator
 from app.wording import operator_text
 from schemas.validation.webhooks import ACCOUNT_DELETED
 
@@ -41,7 +41,7 @@ def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
     removal.delete_pages_of_sites(runtime.database, account_id)
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         account = get_account(session, account_id, lock=True)
-        tell_operator(session, runtime.settings, ACCOUNT_DELETED, account, **details)
+        notify_operator(session, runtime.settings, ACCOUNT_DELETED, account, **details)
         accounts.delete_account(session, account_id, reason=reason)
     runtime.counters.forget_account(account_id, now=now().timestamp())
     runtime.run_engine_tasks()
@@ -113,7 +113,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
             member_id=member_id,
             kept_session=caller.session_hash or None,
             proof=proof,
-            tells_email=runtime.settings.sends_mail,
+            notify_old_address=runtime.settings.sends_mail,
         )
 
 
@@ -180,7 +180,7 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         member = _lock(session, own)
         recovery = one_time_codes.confirm(member, code, runtime.settings.secret_key)
-        _tell_of_switch(runtime, session, member)
+        _queue_switch_notice(runtime, session, member)
     runtime.counters.refund(windows=counted, now=now().timestamp())
     return recovery
 
@@ -195,7 +195,7 @@ def remove_codes(runtime: Runtime, caller: Caller, password: str) -> None:
         was_on = member.codes_since is not None
         one_time_codes.switch_off(member)
         if was_on:
-            _tell_of_switch(runtime, session, member)
+            _queue_switch_notice(runtime, session, member)
 
 
 @contextmanager
@@ -205,7 +205,7 @@ def _own_codes(runtime: Runtime, caller: Caller, password: str) -> Iterator[tupl
     proof = check_own_password(runtime, caller.account.id, own.id, password)
     with runtime.database.write() as session:
         member = _lock(session, own)
-        if not proof.holds_for(member):
+        if not proof.is_valid_for(member):
             raise accounts.password_incorrect()
         yield session, member
 
@@ -222,10 +222,12 @@ def _lock(session: Session, own: MemberRecord) -> Member:
     return member
 
 
-def _tell_of_switch(runtime: Runtime, session: Session, member: Member) -> None:
+def _queue_switch_notice(runtime: Runtime, session: Session, member: Member) -> None:
     settings = runtime.settings
     if settings.sends_mail:
-        one_time_codes.tell_of_switch(session, member, settings.public_url, operator_text(settings.operator_contact))
+        one_time_codes.queue_switch_notice(
+            session, member, settings.public_url, operator_text(settings.operator_contact)
+        )
 
 
 def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:

@@ -320,8 +320,8 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("embedder", "warning", message, remedy)
     except EmbedderUnavailable as error:
         is_remote = settings.embedder not in LOCAL_EMBEDDERS
-        correct_it = "Start it, or correct EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
-        remedy = correct_it if is_remote else "Read the log above."
+        check_settings_advice = "Start it, or correct EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
+        remedy = check_settings_advice if is_remote else "Read the log above."
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
         yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")

@@ -173,7 +173,7 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
             confirm_email(member)
 
 
-def ask_again(runtime: Runtime, caller: Caller) -> None:
+def resend_confirmation(runtime: Runtime, caller: Caller) -> None:
     """Send another confirmation link to the caller's address, unless it is already confirmed.
 
     Raises:

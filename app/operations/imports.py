@@ -261,7 +261,7 @@ class FileImport:
                 self._batch_bytes = 0
 
 
-def told_progress(outcome: ImportOutcome) -> str:
+def progress_sentence(outcome: ImportOutcome) -> str:
     """Return a sentence about an interrupted import's progress, to append to the error; empty without progress."""
     if not outcome.indexed:
         return ""

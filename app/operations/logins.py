@@ -17,13 +17,13 @@ from app.services.access import sessions
 from app.services.access.callers import Caller, Client
 from app.services.access.sessions import offer_members, read_offer
 from app.services.accounts import accounts, one_time_codes
-from app.services.accounts.emails import ask_registrant
+from app.services.accounts.emails import queue_confirmation
 from app.services.accounts.members import email_key, find_members, lock_member
 from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
 from app.services.usage.quota import DAY_SECONDS, address_key
-from app.services.webhooks import tell_operator
+from app.services.webhooks import notify_operator
 from app.wording import operator_text
 from schemas.validation.webhooks import ACCOUNT_CREATED
 
@@ -74,8 +74,8 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan
         )
         if runtime.settings.sends_mail:
-            ask_registrant(session, owner)
-        tell_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
+            queue_confirmation(session, owner)
+        notify_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
         login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key, client)
         return owner, login.csrf_token, cookie
 
@@ -172,7 +172,7 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
 def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:
     """Start a session for a member with a correct password, after checking their code; ``None`` skips the check."""
     counted: tuple[WindowState, ...] = ()
-    if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
+    if member.codes_since is not None and code is not None and one_time_codes.is_entered(code):
         windows = [*_code_windows(client, member.id), _client_window(client)]
         counted = count_attempt(runtime, windows, "wrong codes")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
@@ -195,7 +195,7 @@ def _check_code(runtime: Runtime, session: Session, client: Client, member: Memb
     """Use up a code, if the member needs one."""
     if member.codes_since is None:
         return None
-    if not one_time_codes.is_given(code):
+    if not one_time_codes.is_entered(code):
         return CodeRefused(one_time_codes.code_required(), _write_proof(runtime, member))
     with acting(client.member(member.email, member.id)):
         use = one_time_codes.accept(member, code, runtime.settings.secret_key)
@@ -204,7 +204,7 @@ def _check_code(runtime: Runtime, session: Session, client: Client, member: Memb
         wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect or was already used.")
         return CodeRefused(wrong, _write_proof(runtime, member))
     if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_mail:
-        one_time_codes.tell_of_recovery(session, member, runtime.settings.public_url)
+        one_time_codes.queue_recovery_notice(session, member, runtime.settings.public_url)
     return None
 
 

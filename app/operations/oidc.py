@@ -31,7 +31,7 @@ from app.services.accounts.members import is_same_mailbox
 from app.services.accounts.oidc import AnswerRefused, Provider, ProviderUnavailable
 from app.services.audit_log.actors import acting
 from app.services.sites import get_account
-from app.services.webhooks import tell_operator
+from app.services.webhooks import notify_operator
 from app.tokens import hash_token, read_signed, sign
 from app.wording import operator_text
 from schemas.accounts import is_email
@@ -228,7 +228,7 @@ def _register(runtime: Runtime, session: Session, person: Person, password_hash:
         confirmed=True,
     )
     oidc.link(session, owner, person.issuer, person.subject)
-    tell_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
+    notify_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
     return owner
 
 

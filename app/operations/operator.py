@@ -19,7 +19,7 @@ from app.services.access.credentials import credential_change
 from app.services.accounts import accounts, emails, one_time_codes
 from app.services.accounts.members import find_members, is_same_mailbox, lock_member
 from app.services.sites import MAX_INT64, AccountMissing, get_account
-from app.services.webhooks import tell_operator
+from app.services.webhooks import notify_operator
 from schemas.validation.webhooks import ACCOUNT_CREATED, ACCOUNT_SUSPENDED, PLAN_CHANGED
 
 
@@ -72,7 +72,7 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str | N
         account = accounts.create_account(session, name=name, email=email, password_hash=password_hash, plan=plan)
         if password is None:
             emails.invite_owner(session, account)
-        tell_operator(session, settings, ACCOUNT_CREATED, account)
+        notify_operator(session, settings, ACCOUNT_CREATED, account)
         return account
 
 
@@ -100,7 +100,7 @@ def change_plan(
         previous = {"plan": account.plan, "limits": account.limit_overrides}
         account = accounts.change_plan(session, account_id, plan, None if overrides is None else dict(overrides))
         if previous != {"plan": account.plan, "limits": account.limit_overrides}:
-            tell_operator(session, runtime.settings, PLAN_CHANGED, account, previous=previous)
+            notify_operator(session, runtime.settings, PLAN_CHANGED, account, previous=previous)
         return account
 
 
@@ -112,7 +112,7 @@ def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
     """
     with _changing(runtime, account_id) as session:
         site_ids = accounts.suspend(session, account_id, reason)
-        tell_operator(session, runtime.settings, ACCOUNT_SUSPENDED, get_account(session, account_id))
+        notify_operator(session, runtime.settings, ACCOUNT_SUSPENDED, get_account(session, account_id))
     with runtime.database.write() as session:
         cancel_runs_of_sites(session, site_ids)
     runtime.run_engine_tasks()

@@ -32,7 +32,7 @@ from app.services.search_settings import (
     read_gains,
     read_settings,
     settings_tag,
-    shown_settings,
+    settings_with_defaults,
 )
 from app.services.sites import get_site, site_inactive
 from app.services.usage.quota import settings_preview_windows
@@ -127,7 +127,9 @@ def restore_settings(
         if states is None:
             raise ApiError(ErrorCode.NOT_FOUND, "The settings from that time are no longer stored.")
         before = _synonyms(get_site(session, caller.account.id, states.site_id, lock=True))
-        site = change_settings(session, caller.account.id, states.site_id, shown_settings(states.before), expected)
+        site = change_settings(
+            session, caller.account.id, states.site_id, settings_with_defaults(states.before), expected
+        )
         unknown = unknown_ids(session, site, site.search_settings)
     _send_synonyms(runtime, site, before)
     return site, unknown

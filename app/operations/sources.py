@@ -192,7 +192,7 @@ def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> Sou
     counted = count_attempt(runtime, [WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)], "runs by this hook")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         source, _ = sources.find_by_hook(session, token, settings.secret_key, lock=True)
-        return runs.ask_run(session, source, checked)
+        return runs.ensure_later_run(session, source, checked)
 
 
 def _check_addresses(site: Site, urls: Sequence[str] | None, *, private_addresses: bool) -> list[str] | None:

@@ -273,5 +273,5 @@ def register(app: Flask, api: Api) -> None:
         app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.after_request(note_choice)
-    app.extensions["error_responders"].append(negotiation.answer_person)
+    app.extensions["error_responders"].append(negotiation.render_error_page)
     app.wsgi_app = MethodOverride(app.wsgi_app, app.config["MAX_BODY_BYTES"])  # type: ignore[method-assign]

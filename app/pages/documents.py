@@ -78,7 +78,7 @@ class ShownDocument:
     id: str
     title: str
     address: str
-    shown_address: str
+    display_address: str
     details: str
     origin: Origin
     updated_at: datetime
@@ -186,7 +186,7 @@ def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> Shown
         id=document.id,
         title=str(fields["title"]) or str(fields["url"]),
         address=address,
-        shown_address=address or str(fields["url"]),
+        display_address=address or str(fields["url"]),
         details=_address(site, id=document.id),
         origin=origins.get(source) or _origin(source),
         updated_at=from_microseconds(document.changed_at),

@@ -7,11 +7,11 @@ from flask import Response, request
 from app.errors import ApiError, field_error
 from app.operations import members as member_operations
 from app.operations.email_links import (
-    ask_again,
     check_confirmation,
     check_token,
     confirm,
     request_reset,
+    resend_confirmation,
     reset_password,
     show_change,
     undo_change,
@@ -86,7 +86,7 @@ def confirm_email() -> Response:
 
 def send_again() -> Response:
     """Send another link."""
-    ask_again(runtime(), current_caller())
+    resend_confirmation(runtime(), current_caller())
     return see_other(HOME, notice="confirmation-sent")
 
 

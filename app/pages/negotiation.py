@@ -179,7 +179,7 @@ TITLES = {
 }
 
 
-def answer_person(error: ApiError) -> Response | None:
+def render_error_page(error: ApiError) -> Response | None:
     """Return the page for an error, or ``None`` if the request doesn't come from a page or a browser."""
     if not is_page_request():
         return None

@@ -23,7 +23,7 @@ from app.pages.settings_draft import SECTIONS, Draft, Picker, Section, read_draf
 from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
 from app.services.search.preview import PreviewedDocument, PreviewedEffects, QueryPreview, frequent_queries
-from app.services.search_settings import is_semantic, named_ids, settings_tag, shown_settings
+from app.services.search_settings import is_semantic, named_ids, settings_tag, settings_with_defaults
 from app.services.sites import get_site
 from app.web.callers import current_caller
 from app.web.parsing import load_values, read_form_body
@@ -91,7 +91,7 @@ def show_settings_section(site_id: int, section: str) -> str:
     """Show a page of settings, with their stored values."""
     site, opened = _load(site_id), _find_section(section)
     tag = settings_tag(site.search_settings, opened.settings)
-    return _form(SubmittedSettings(site, opened, shown_settings(site.search_settings), tag))
+    return _form(SubmittedSettings(site, opened, settings_with_defaults(site.search_settings), tag))
 
 
 def update_settings_section(site_id: int, section: str) -> Response:
@@ -155,7 +155,7 @@ def _fill(submitted: SubmittedSettings) -> None:
     """Read the submitted settings of a page. The draft has the stored values of all other settings."""
     draft = read_draft(read_form_body(request), submitted.picker.add)
     own_draft = {name: draft[name] for name in submitted.section.settings}
-    submitted.draft = {**shown_settings(submitted.site.search_settings), **own_draft}
+    submitted.draft = {**settings_with_defaults(submitted.site.search_settings), **own_draft}
 
 
 def _fill_from_json(submitted: SubmittedSettings) -> None:
@@ -240,7 +240,7 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         site = _load(site.id)
         tag = settings_tag(site.search_settings, None if submitted.text is not None else submitted.section.settings)
         mine = SearchSettingsSchema().load(submitted.draft or {})
-        theirs = [change_text(change) for change in setting_changes(mine, shown_settings(site.search_settings))]
+        theirs = [change_text(change) for change in setting_changes(mine, settings_with_defaults(site.search_settings))]
     rows = _rows(submitted)
     with runtime().database.read() as session:
         ids_in_settings = named_ids(rows)
@@ -281,11 +281,11 @@ def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
 def _rows(submitted: SubmittedSettings) -> Draft:
     """Return the settings to show in the rows: the submitted ones, or the stored ones if the JSON is invalid."""
     if submitted.text is None:
-        return shown_settings(submitted.draft or {})
+        return settings_with_defaults(submitted.draft or {})
     try:
-        return shown_settings(SearchSettingsSchema().load(submitted.draft or {}))
+        return settings_with_defaults(SearchSettingsSchema().load(submitted.draft or {}))
     except ValidationError:
-        return shown_settings(submitted.site.search_settings)
+        return settings_with_defaults(submitted.site.search_settings)
 
 
 def _problems(error: ApiError | None, picker: Picker) -> Problems:

@@ -166,11 +166,11 @@ def _rules(root: FormTree, add: Add) -> list[Draft]:
             condition["match"] = when.text("match") or "is"
             enabled = row.text("enabled") == "true"
             rules.append({"id": row.text("id"), "when": condition, "do": action, "enabled": enabled})
-    _name_new(rules)
+    _name_unnamed_rules(rules)
     return rules
 
 
-def _name_new(rules: Sequence[Draft]) -> None:
+def _name_unnamed_rules(rules: Sequence[Draft]) -> None:
     """Assign unique names to rules without a name."""
     names = {rule["id"] for rule in rules}
     number = 1

@@ -148,7 +148,7 @@ class Clients:
     def read(self, conn: Connection) -> None:
         """Receive what a client has sent, and continue if that completes a request."""
         try:
-            conn.sock.take_in()
+            conn.sock.receive_available()
         except BlockingIOError:
             if not conn.events:
                 self._await_request(conn)

@@ -80,7 +80,7 @@ class Socket(socket.socket):
         """Extend the deadline after progress, at most to ``PATIENCE_SECONDS`` from now."""
         self.deadline = min(time.monotonic() + PATIENCE_SECONDS, self.deadline + count / MIN_BYTES_PER_SECOND)
 
-    def take_in(self, size: int = PIECE_BYTES) -> int:
+    def receive_available(self, size: int = PIECE_BYTES) -> int:
         """Move input from the kernel to ``received`` without waiting, and return the number of bytes.
 
         Raises:
@@ -114,7 +114,7 @@ class Socket(socket.socket):
             if not self.deadline:
                 self.set_deadline(PATIENCE_SECONDS)
             try:
-                self.take_in(size)
+                self.receive_available(size)
             except BlockingIOError:
                 self._wait(select.POLLIN)
         received = self.received

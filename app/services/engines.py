@@ -194,17 +194,17 @@ def run_due_tasks(
     finished = 0
     for task in tasks:
         try:
-            go_on_at = _run_task(database, engines, counters, handlers, task)
+            resume_at = _run_task(database, engines, counters, handlers, task)
         # One unavailable engine must not stop the other tasks.
         except BackendError as error:
             _postpone(database, task, error)
             continue
         with database.write() as session:
-            if go_on_at is None:
+            if resume_at is None:
                 session.execute(delete(EngineTask).where(EngineTask.id == task.id))
                 finished += 1
             else:
-                session.execute(update(EngineTask).where(EngineTask.id == task.id).values(due_at=go_on_at))
+                session.execute(update(EngineTask).where(EngineTask.id == task.id).values(due_at=resume_at))
     return finished
 
 

@@ -240,14 +240,14 @@ def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> l
     """
     sites = session.scalars(select(Site).where(listed(account_id)).order_by(Site.id)).all()
     return [
-        *_of_searches(health, sites),
-        *_of_changes(health),
-        *_of_late_changes(session, health, sites),
-        *_of_runs(session, account_id),
+        *_search_troubles(health, sites),
+        *_failed_change_troubles(health),
+        *_late_change_troubles(session, health, sites),
+        *_failed_run_troubles(session, account_id),
     ]
 
 
-def _of_searches(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
+def _search_troubles(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
     failing = {site.engine: since for site in sites if (since := health.engine_failing_since(site.engine))}
     if failing:
         away = [site for site in sites if site.engine in failing]
@@ -274,7 +274,7 @@ def _of_searches(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
     ]
 
 
-def _of_changes(health: HealthMonitor) -> list[Trouble]:
+def _failed_change_troubles(health: HealthMonitor) -> list[Trouble]:
     troubles = []
     if since := health.failing_since(DISK):
         troubles.append(
@@ -309,7 +309,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
     return troubles
 
 
-def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
+def _late_change_troubles(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
     """Return a problem if stored changes are not in the index although the engine and the index are available."""
     late: dict[int, datetime] = {}
     for site in sites:
@@ -333,7 +333,7 @@ def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Si
     ]
 
 
-def _of_runs(session: Session, account_id: int) -> list[Trouble]:
+def _failed_run_troubles(session: Session, account_id: int) -> list[Trouble]:
     limit = now() - STUCK
     since = session.scalar(
         select(func.min(case((SourceRun.status == "running", SourceRun.lease_until), else_=SourceRun.waiting_since)))

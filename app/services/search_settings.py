@@ -64,7 +64,7 @@ def _by_query(entries: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]
     return {entry["query"]: tuple(entry["ids"]) for entry in entries}
 
 
-def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+def settings_with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return stored JSON with defaults filled in, as responses show it."""
     return {
         "language": stored.get("language"),
@@ -140,7 +140,7 @@ def settings_tag(stored: Mapping[str, Any], names: Collection[str] | None = None
     Args:
         names: The settings that the tag depends on; ``None`` for all.
     """
-    settings = {name: value for name, value in shown_settings(stored).items() if names is None or name in names}
+    settings = {name: value for name, value in settings_with_defaults(stored).items() if names is None or name in names}
     return sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
@@ -159,7 +159,7 @@ def change_settings(
     tag = settings_tag(site.search_settings)
     if expected is not None and tag not in expected:
         raise changed_meanwhile(tag)
-    site.search_settings = shown_settings(settings)
+    site.search_settings = settings_with_defaults(settings)
     site.updated_at = now()
     session.flush()
     return site
@@ -190,7 +190,7 @@ def edit_settings(
     """
     site = get_site(session, account_id, site_id, lock=True)
     # A copy, because SQLAlchemy detects a change of JSON only if the value is replaced.
-    settings = deepcopy(shown_settings(site.search_settings))
+    settings = deepcopy(settings_with_defaults(site.search_settings))
     edit(settings)
     site.search_settings = settings
     site.updated_at = now()

@@ -40,13 +40,15 @@ def listed(account_id: int) -> ColumnElement[bool]:
     return and_(Site.account_id == account_id, Site.deleted_at.is_(None))
 
 
-def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False, deleted_too: bool = False) -> Site:
+def get_site(
+    session: Session, account_id: int, site_id: int, *, lock: bool = False, include_deleted: bool = False
+) -> Site:
     """Load a site for a caller. All access to a site goes through this function.
 
     Args:
         account_id: The caller's account.
         lock: Whether to lock the row until the transaction ends.
-        deleted_too: Whether to include sites in the trash.
+        include_deleted: Whether to include sites in the trash.
 
     Raises:
         ApiError: 404 if it does not exist, is in the trash, or belongs to another account.
@@ -54,7 +56,7 @@ def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = Fa
     if not 0 < site_id <= MAX_INT64:
         raise site_not_found()
     query = select(Site).where(Site.id == site_id, Site.account_id == account_id)
-    if not deleted_too:
+    if not include_deleted:
         query = query.where(Site.deleted_at.is_(None))
     site = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if site is None:
@@ -68,7 +70,7 @@ def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
     Raises:
         ApiError: 404; 403 ``site_inactive`` if it is paused or in the trash.
     """
-    site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
+    site = get_site(session, account_id, site_id, lock=True, include_deleted=True)
     if not site.active:
         raise site_inactive(deleted=site.deleted_at is not None)
     return site
@@ -267,7 +269,7 @@ def delete_site(
         ApiError: 404; 400 if it has another name.
     """
     get_account(session, account_id, lock=True)
-    site = get_site(session, account_id, site_id, lock=True, deleted_too=purge)
+    site = get_site(session, account_id, site_id, lock=True, include_deleted=purge)
     if name is not None and name.strip() != site.name:
         raise field_error("name", "mismatch", "is not the name of this site")
     if site.deleted_at is None:
@@ -310,7 +312,7 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
             documents.
     """
     get_account(session, account_id, lock=True)
-    site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
+    site = get_site(session, account_id, site_id, lock=True, include_deleted=True)
     if site.deleted_at is None:
         return site
     if site.deleted_at <= now() - RETENTION:

@@ -236,7 +236,7 @@ _CREATE_OPERATOR_WEBHOOK = text(
 )
 
 
-def tell_operator(session: Session, settings: Settings, event: str, account: Account, **details: Any) -> None:
+def notify_operator(session: Session, settings: Settings, event: str, account: Account, **details: Any) -> None:
     """Queue an event for the operator, sent if and when the transaction commits; does nothing without a receiver.
 
     Args:

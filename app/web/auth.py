@@ -166,7 +166,7 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
     Raises:
         ApiError: 401.
     """
-    credentials, key = _find_key(runtime, token, credential_version, _why_refused)
+    credentials, key = _find_key(runtime, token, credential_version, _find_key_refusal)
     return Caller(kind_of(key), credentials.account, key, credential_version=credentials.credential_version)
 
 
@@ -174,13 +174,13 @@ def _find_key(
     runtime: Runtime,
     token: str,
     credential_version: CredentialVersion | None,
-    why_refused: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
+    find_refusal: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
 ) -> tuple[Credentials, KeyRecord]:
     if not is_well_formed(token):
         raise invalid_key(token)
     token_hash = hash_token(token, runtime.settings.secret_key)
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
-    if cached is not None and cached.key is not None and why_refused(runtime, cached, cached.key) is None:
+    if cached is not None and cached.key is not None and find_refusal(runtime, cached, cached.key) is None:
         return cached, cached.key
     # A key is rejected only based on the database: the cache may predate the key's reactivation.
     with runtime.database.read() as session:
@@ -188,7 +188,7 @@ def _find_key(
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
         raise invalid_key(token)
-    refusal = why_refused(runtime, credentials, credentials.key)
+    refusal = find_refusal(runtime, credentials, credentials.key)
     if refusal is not None:
         raise refusal
     return credentials, credentials.key
@@ -200,7 +200,7 @@ def kind_of(key: KeyRecord) -> CallerKind:
     return kinds[key.type]
 
 
-def _why_stopped(key: KeyRecord) -> ApiError | None:
+def _find_stopped_refusal(key: KeyRecord) -> ApiError | None:
     """Return the 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
@@ -212,9 +212,11 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
     return None
 
 
-def _why_refused(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+def _find_key_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
     """Return the error for a disabled or expired key (401) or an unconfirmed owner (403); ``None`` for a valid key."""
-    return _why_stopped(key) or (_unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None)
+    return _find_stopped_refusal(key) or (
+        _unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None
+    )
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
@@ -233,15 +235,15 @@ def _unconfirmed() -> ApiError:
 def _identify_gateway_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
     """Identify the caller by a public key, which has the permissions and limits of its engine key."""
     try:
-        credentials, key = _find_key(runtime, token, credential_version, _why_refused_at_gateway)
+        credentials, key = _find_key(runtime, token, credential_version, _find_gateway_refusal)
     except ApiError as error:
         raise invalid_engine_key(error.message) from error
     site = credentials.account.sites[key.site_id]
     return Caller("engine", credentials.account, key, site, credential_version=credentials.credential_version)
 
 
-def _why_refused_at_gateway(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
-    refusal = _why_refused(runtime, credentials, key)
+def _find_gateway_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+    refusal = _find_key_refusal(runtime, credentials, key)
     if refusal is None and key.type != "public":
         return invalid_engine_key(
             f"A {key.type} key is a secret and must not be in a web page; use a public key, or an engine key from "
@@ -285,7 +287,7 @@ def _is_still_valid(runtime: Runtime, claims: engine_keys.EngineClaims, credenti
     if claims.key_id is None:
         return credentials.account.sites[claims.site_id].public_epoch == claims.version
     key = credentials.key
-    return key is not None and key.token_version == claims.version and _why_stopped(key) is None
+    return key is not None and key.token_version == claims.version and _find_stopped_refusal(key) is None
 
 
 def identify_session(runtime: Runtime, cookie: str) -> Caller | None:

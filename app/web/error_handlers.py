@@ -13,7 +13,7 @@ from werkzeug.routing import RequestRedirect
 from app.counters.limiter import RequestLimitExceeded
 from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode, error_body, error_headers
-from app.operations.imports import ImportInterrupted, told_progress
+from app.operations.imports import ImportInterrupted, progress_sentence
 from app.runtime import runtime
 from app.services.analytics.events import EventJournalUnavailable
 from app.services.usage.quota import RateLimited, refusal
@@ -91,7 +91,7 @@ def translate(error: Exception) -> ApiError:
         return translate_http(error)
     if isinstance(error, ImportInterrupted) and isinstance(error.__cause__, Exception):
         why = translate(error.__cause__)
-        message = why.message + told_progress(error.outcome)
+        message = why.message + progress_sentence(error.outcome)
         return ApiError(why.code, message, details=why.details, retry_after=why.retry_after, headers=why.headers)
     if isinstance(error, BackendUnavailable):
         log.error("the search engine is unavailable: %s", error, exc_info=error)

@@ -66,16 +66,16 @@ class _Process:
     """Parts of this process's request IDs."""
 
     def __init__(self) -> None:
-        self.start_anew()
+        self.choose_prefix()
 
-    def start_anew(self) -> None:
+    def choose_prefix(self) -> None:
         """Choose a new prefix. Required after a fork, so that request IDs stay unique."""
         self.prefix = secrets.token_hex(8)
         self.numbers = itertools.count(secrets.randbits(32))
 
 
 _process = _Process()
-os.register_at_fork(after_in_child=_process.start_anew)
+os.register_at_fork(after_in_child=_process.choose_prefix)
 
 
 def make_request_id() -> str:

@@ -93,10 +93,10 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 def register(app: Flask) -> None:
     """Reject requests to ``app`` without a valid host. Register before hooks that respond."""
-    app.before_request(_refuse_no_host)
+    app.before_request(_check_host)
 
 
-def _refuse_no_host() -> None:
+def _check_host() -> None:
     environ = request.environ
     host = environ.get("HTTP_HOST")
     # HTTP/1.0 doesn't require the header.

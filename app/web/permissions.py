@@ -101,7 +101,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
         return
     try:
         with runtime().database.read() as session:
-            get_site(session, caller.account.id, site_id, deleted_too=True)
+            get_site(session, caller.account.id, site_id, include_deleted=True)
     except ApiError:
         return
     raise other_site()
@@ -135,7 +135,7 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            loaded = get_site(session, caller.account.id, site_id, deleted_too=True)
+            loaded = get_site(session, caller.account.id, site_id, include_deleted=True)
             site = site_record(loaded, read_gains(session, loaded))
         caller.account.sites[site_id] = site
     return site

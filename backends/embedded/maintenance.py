@@ -248,7 +248,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
                 return False
             if now.signature != before.signature:
                 writer = open_generation(folder / state.generation).writer(LARGE_HEAP, 1)
-                _bring_over(changes_by_id(before.searcher) if old is None else old, now, writer)
+                _copy_changes(changes_by_id(before.searcher) if old is None else old, now, writer)
                 writer.commit()
                 writer.wait_merging_threads()
             write_state(folder, replace(entry.state, generation=state.generation))
@@ -264,7 +264,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
         guard.release()
 
 
-def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
+def _copy_changes(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
     """Write the changes since ``old``, which maps each document's id to the time of its last change."""
     new = changes_by_id(now.searcher)
     for id in old.keys() - new.keys():

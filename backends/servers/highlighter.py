@@ -142,11 +142,11 @@ class Matcher:
         if word in self.typed:
             return self.typed.index(word)
 
-        def unlikeness(number: int) -> tuple[bool, int]:
+        def dissimilarity(number: int) -> tuple[bool, int]:
             typed = self.typed[number]
             return not (word.startswith(typed) or typed in word), OSA.distance(typed, word)
 
-        return min(range(len(self.typed)), key=unlikeness)
+        return min(range(len(self.typed)), key=dissimilarity)
 
     def in_document(self, document: Mapping[str, Any]) -> Matcher:
         """Return a matcher that also marks words whose other forms match, if the document lacks a word as typed."""

@@ -16,7 +16,7 @@ from backends.query import FieldKind
 from backends.sections import SECTIONS, Section, is_sections
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from backends.values import INT64
-from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, printable_name
 
 
 def parse_instant(text: str) -> datetime:
@@ -148,7 +148,7 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
         elif name in LISTED_FIELDS:
             continue
         elif not FIELD_NAME.fullmatch(name):
-            problems.append((shown_name(name), _INVALID_NAME))
+            problems.append((printable_name(name), _INVALID_NAME))
         elif name == SECTIONS and value is not None and not _is_list_of_strings(value):
             document[name] = value  # Checked below, with the content.
         elif value is not None:

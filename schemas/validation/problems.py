@@ -75,7 +75,7 @@ def unknown_field(name: str, names: Iterable[str]) -> Problem:
     return UNKNOWN if probable_name is None else Problem(f"{UNKNOWN}; did you mean {probable_name}?", UNKNOWN.code)
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """Make a name from a caller safe for an error message: short, without NUL or lone surrogates."""
     return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from backends.standard_fields import STANDARD_FIELDS
 from schemas.validation.documents import FIELD_NAME
-from schemas.validation.problems import REQUIRED, Problem, shown_name
+from schemas.validation.problems import REQUIRED, Problem, printable_name
 
 
 def domain_of(url: str) -> str:
@@ -85,7 +85,7 @@ def path_problem(path: str) -> Problem | None:
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
     """Return the problems with the fields that a rule sets, by field name."""
     return {
-        shown_name(str(name)): [problem]
+        printable_name(str(name)): [problem]
         for name, text in templates.items()
         if (problem := name_problem(str(name)) or _text_problem(text)) is not None
     }

@@ -211,7 +211,7 @@ def test_hook_token_is_neither_logged_nor_stored(
     with caplog.at_level(logging.INFO):
         assert_ok(send(tenant, source))
         send(tenant, source)
-        monkeypatch.setattr(runs, "ask_run", lambda *args: 1 / 0)
+        monkeypatch.setattr(runs, "ensure_later_run", lambda *args: 1 / 0)
         other = create(tenant, url=URL + "docs/")
         assert send(tenant, other).status_code == 500
 

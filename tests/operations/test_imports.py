@@ -9,7 +9,7 @@ import pytest
 
 from app.importers.records import BadLine, Read, Record
 from app.operations import imports
-from app.operations.imports import FileImport, ImportOutcome, LineProblem, told_progress
+from app.operations.imports import FileImport, ImportOutcome, LineProblem, progress_sentence
 from app.plans import PlanLimits
 from app.services.indexing.documents import BulkOutcome, DocumentWriter
 from app.services.site_fields import TooManySiteFields, find_surplus
@@ -109,11 +109,11 @@ def test_import_without_valid_documents_writes_nothing(writer: Writer) -> None:
 
 
 def test_progress_message_states_the_documents_indexed_before_an_error() -> None:
-    assert told_progress(ImportOutcome()) == ""
-    assert told_progress(ImportOutcome(indexed=1)) == (
+    assert progress_sentence(ImportOutcome()) == ""
+    assert progress_sentence(ImportOutcome(indexed=1)) == (
         " Before that, 1 document of the file was indexed; importing the file again replaces it."
     )
-    assert " 1,200 documents of the file were indexed; importing" in told_progress(ImportOutcome(indexed=1200))
+    assert " 1,200 documents of the file were indexed; importing" in progress_sentence(ImportOutcome(indexed=1200))
 
 
 def test_problem_without_a_field_refers_to_the_document() -> None:

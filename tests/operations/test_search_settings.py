@@ -16,7 +16,7 @@ from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.audit_log import recording
 from app.services.audit_log.entries import SettingsStates, settings_states
-from app.services.search_settings import settings_tag, shown_settings
+from app.services.search_settings import settings_tag, settings_with_defaults
 from tests.answers import assert_error
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
@@ -63,12 +63,12 @@ def test_restoring_settings_can_itself_be_undone(tenant: Tenant) -> None:
 
     found = states(tenant, second)
     assert found is not None
-    assert shown_settings(found.before)["distinct"] == "first"
-    assert shown_settings(found.after)["distinct"] == "second"
+    assert settings_with_defaults(found.before)["distinct"] == "first"
+    assert settings_with_defaults(found.after)["distinct"] == "second"
     site, unknown = restore_settings(runtime_of(tenant), caller_of(tenant), second)
 
     settings = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]
-    assert settings == shown_settings(found.before) == shown_settings(site.search_settings)
+    assert settings == settings_with_defaults(found.before) == settings_with_defaults(site.search_settings)
     assert unknown == []
     assert settings["rules"][0]["id"] == "a"
     undone = states(tenant, entries(tenant)[-1])

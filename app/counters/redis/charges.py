@@ -105,7 +105,7 @@ class Charges:
         # The caller treats the search as uncharged, so the charge must be canceled or refunded.
         except AnswerLost:
             if reserve is not None and step != NO_STEP:
-                self._server.steps.postpone(partial(self._call_off, step, reserve, intent, now))
+                self._server.steps.postpone(partial(self._cancel, step, reserve, intent, now))
             raise
         self._server.steps.give_back(step)
         *counts, incarnation, changes = answer
@@ -173,8 +173,8 @@ class Charges:
             arguments += [window.reset_ms, window.cost]
         return partial(self._server.run, GIVE_BACK, [*keys, step.slot], [*arguments, step.number, SLOT_KEPT_MS], once)
 
-    def _call_off(self, step: Step, reserve: UsageReservation, intent: IntentRequest | None, now: float) -> None:
-        answer = self._server.call_off(step)
+    def _cancel(self, step: Step, reserve: UsageReservation, intent: IntentRequest | None, now: float) -> None:
+        answer = self._server.cancel(step)
         if answer is None:
             return
         began_ms, day = map(int, answer.split())

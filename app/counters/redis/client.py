@@ -101,7 +101,7 @@ class Connections:
     def close(self) -> None:
         """Close all connections. The next command opens one."""
         with self._lock:
-            self._let_go()
+            self._drop_overdue()
         self._pool.disconnect()
 
     def _begin(self) -> None:
@@ -129,8 +129,8 @@ class Connections:
         """Whether to send a command: an overdue reply arrived, its connection closed, or the next try is due."""
         moment = time.monotonic()
         with self._lock:
-            if self._overdue is not None and _has_news(self._overdue):
-                self._let_go()
+            if self._overdue is not None and _has_input(self._overdue):
+                self._drop_overdue()
                 # A single further timeout pauses again.
                 self._timeouts = _TIMEOUTS_BEFORE_PAUSE - 1
                 return True
@@ -139,7 +139,7 @@ class Connections:
             self._paused_until = moment + _PAUSE_SECONDS
             return True
 
-    def _let_go(self) -> None:
+    def _drop_overdue(self) -> None:
         overdue, self._overdue = self._overdue, None
         if overdue is not None:
             overdue.disconnect()
@@ -156,7 +156,7 @@ class Connections:
         return f"The counter store at {self.address} cannot be used: {error}"
 
 
-def _has_news(connection: Any) -> bool:
+def _has_input(connection: Any) -> bool:
     try:
         return bool(connection.can_read(0))
     except _FAILURES:

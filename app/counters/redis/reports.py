@@ -40,7 +40,7 @@ class Reports:
             outcome = report(step, count, idempotency)
         except AnswerLost:
             if idempotency is None:
-                self._server.steps.postpone(partial(self._call_off, step, partial(report, count=-count)))
+                self._server.steps.postpone(partial(self._cancel, step, partial(report, count=-count)))
             raise
         self._server.steps.give_back(step)
         return outcome
@@ -83,7 +83,7 @@ class Reports:
         status, used, _ = answer
         return ReportOutcome(_STATUSES[status], used)
 
-    def _call_off(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
-        if self._server.call_off(step) is not None:
+    def _cancel(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
+        if self._server.cancel(step) is not None:
             # As for a charge, the undoing has its own number, since its answer may be lost, too.
             self._server.steps.postpone(partial(take_back, self._server.steps.take()))

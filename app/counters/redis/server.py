@@ -124,7 +124,7 @@ class Server:
         # The incarnation that went back in time is now the doubt, so that the server begins another one.
         return self._check(("", 0), incarnation)
 
-    def call_off(self, step: Step) -> bytes | None:
+    def cancel(self, step: Step) -> bytes | None:
         """Cancel a step, so that it is not executed later. Returns its answer if it was already executed."""
         answer: bytes | None = self.run(scripts.CALL_OFF, [step.slot], [step.number, SLOT_KEPT_MS])
         return answer

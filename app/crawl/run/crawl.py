@@ -237,7 +237,7 @@ def _write(state: RunState) -> bool:
     if state.plan_is_full:
         # Since the plan was full, documents may have been deleted, or the plan changed.
         state.plan_is_full = state.retry(room_in_plan) == 0
-    if state.control.turn_is_over and state.retry(has_waiting_runs):
+    if state.control.has_used_its_turn and state.retry(has_waiting_runs):
         raise RunInterrupted
     return True
 

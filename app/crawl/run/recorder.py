@@ -137,11 +137,11 @@ def put_documents(state: RunState, documents: Sequence[ValidDocument]) -> set[st
         if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
             raise
         # The plan's limit rejects a whole batch, so the documents that still fit are written separately.
-        return _put_up_to_limit(state, limits, documents)
+        return _put_within_limit(state, limits, documents)
     return set()
 
 
-def _put_up_to_limit(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]) -> set[str]:
+def _put_within_limit(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]) -> set[str]:
     with state.parts.database.read() as session:
         stored_ids = known_ids(session, state.site.id, [document.id for document in documents])
     # Replacing documents needs no room in the plan.

@@ -109,7 +109,7 @@ class RunControl:
             self._ended.set()
 
     @property
-    def turn_is_over(self) -> bool:
+    def has_used_its_turn(self) -> bool:
         """Whether the run should yield to queued runs."""
         return self._clock() - self._started_at >= TURN_SECONDS
 

@@ -26,11 +26,11 @@ from app.crawl.sources.runs import (
     end_run,
     follow_run,
     hand_back,
-    held_run,
+    lock_claimed_run,
     newest_first,
 )
 from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
-from app.services.mail.notices import tell_of_failures
+from app.services.mail.notices import queue_failure_notice
 from app.services.usage.daily_usage import count_crawled
 from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database
@@ -54,7 +54,7 @@ def load_run(database: Database, claim: Claim) -> tuple[SourceRun, Source, Site]
 
 
 def _locked_run(session: Session, state: RunState) -> SourceRun:
-    run = held_run(session, state.claim)
+    run = lock_claimed_run(session, state.claim)
     if run is None:
         raise RunLost
     return run
@@ -200,7 +200,7 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
         _announce(session, site, source, run)
         public_url = state.parts.public_url
         if status == "failed" and public_url is not None and _failed_twice(session, run):
-            tell_of_failures(session, source, site, run.error, public_url)
+            queue_failure_notice(session, source, site, run.error, public_url)
         # Only after the run has ended, since a source has at most one open run.
         follow_run(session, source, run)
         delete_old_runs(session, source.id)

@@ -60,7 +60,7 @@ class _Start:
         """Whether this entry covers all pages of another entry."""
         return self.host == other.host and all(self.fields_at(glob) is not None for glob in other.pages)
 
-    def reads_alike(self, other: _Start) -> bool:
+    def selects_alike(self, other: _Start) -> bool:
         """Whether a covered entry has the same selectors and fields."""
         same_fields = all(self.fields_at(glob) == fields for glob, fields in other.pages.items())
         return self.selectors_key == other.selectors_key and same_fields
@@ -304,4 +304,4 @@ def _is_within(start: _Start, starts: Iterable[_Start]) -> bool:
     """Whether an entry is redundant: the most specific entry that covers it reads pages in the same way."""
     above = [other for other in starts if other is not start and other.covers(start)]
     nearest = max(above, key=lambda other: len(other.url), default=None)
-    return nearest is not None and nearest.reads_alike(start) and not start.covers(nearest)
+    return nearest is not None and nearest.selects_alike(start) and not start.covers(nearest)

@@ -153,7 +153,7 @@ class SourceRemoval:
 
     def _release(self, account_id: int, site_id: int, source_id: str, ids: list[str]) -> None:
         with self._database.write() as session:
-            get_site(session, account_id, site_id, lock=True, deleted_too=True)
+            get_site(session, account_id, site_id, lock=True, include_deleted=True)
             session.execute(
                 update(StoredDocument)
                 .where(

@@ -108,7 +108,7 @@ def request_run(
     return run
 
 
-def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> SourceRun:
+def ensure_later_run(session: Session, source: Source, urls: Sequence[str] | None) -> SourceRun:
     """Ensure that a crawl starts after this call: reuse the queued run, or queue one behind the current run.
 
     Args:
@@ -281,14 +281,14 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     """
     moment = now()
     source, site = aliased(Source), aliased(Site)
-    running, its_source, its_site = aliased(SourceRun), aliased(Source), aliased(Site)
+    running, running_source, running_site = aliased(SourceRun), aliased(Source), aliased(Site)
     running_count = (
         select(func.count())
         .select_from(running)
-        .join(its_source, its_source.id == running.source_id)
-        .join(its_site, its_site.id == its_source.site_id)
+        .join(running_source, running_source.id == running.source_id)
+        .join(running_site, running_site.id == running_source.site_id)
         # Lapsed claims do not count, or a killed worker would put its accounts at a disadvantage.
-        .where(running.status == "running", running.lease_until > moment, its_site.account_id == site.account_id)
+        .where(running.status == "running", running.lease_until > moment, running_site.account_id == site.account_id)
         .correlate(site)
         .scalar_subquery()
     )
@@ -342,7 +342,7 @@ def count_waiting(session: Session) -> int:
 
 def renew_claim(session: Session, claim: Claim) -> ClaimState:
     """Extend a claim."""
-    run = held_run(session, claim)
+    run = lock_claimed_run(session, claim)
     if run is None:
         return ClaimState.LOST
     run.lease_until = now() + LEASE
@@ -355,7 +355,7 @@ def _is_suspended(session: Session, run: SourceRun) -> bool:
     return session.scalar(suspended) is not None
 
 
-def held_run(session: Session, claim: Claim) -> SourceRun | None:
+def lock_claimed_run(session: Session, claim: Claim) -> SourceRun | None:
     """Load and lock the run of a claim; ``None`` if the claim is lost.
 
     A process that has lost its claim must stop writing, since another process executes the run.

@@ -24,7 +24,7 @@ from app.services.access.credentials import site_record
 from app.services.inbox import InboxItem, Settings, add_synonyms, pin_document, search_now
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
-from app.services.search_settings import shown_settings
+from app.services.search_settings import settings_with_defaults
 from app.services.sites import get_site
 from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid, load_values
@@ -225,7 +225,7 @@ def save_pin(site_id: int) -> Response:
 
 def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = None) -> str:
     query, chosen = _query(values), values.get("id", "")
-    looked_for = _searchable(values.get("find", "")) or query
+    search_text = _searchable(values.get("find", "")) or query
     result, effect = None, None
     if chosen and error is None:
         try:
@@ -235,12 +235,12 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
         except ApiError as problem:
             error = problem
     if effect is None:
-        result = search_now(runtime().searcher, site_record(site), looked_for, limit=OFFERED_HITS)
+        result = search_now(runtime().searcher, site_record(site), search_text, limit=OFFERED_HITS)
     return render(
         "inbox_pin.html",
         site=site,
         query=query,
-        looked_for=looked_for,
+        search_text=search_text,
         found=result,
         chosen=chosen,
         effect=effect,
@@ -275,7 +275,7 @@ def _query(values: Mapping[str, str]) -> str:
 
 
 def _settings(site: Site) -> dict[str, Any]:
-    return shown_settings(site.search_settings)
+    return settings_with_defaults(site.search_settings)
 
 
 def _valid(settings: Settings) -> dict[str, Any]:

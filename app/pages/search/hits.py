@@ -38,7 +38,7 @@ class DisplayHit:
     id: str
     title: Marked
     address: str
-    shown_address: str
+    display_address: str
     snippet: Marked
     details: Sequence[tuple[str, str]]
     reasons: Reasons | None

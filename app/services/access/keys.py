@@ -247,8 +247,8 @@ def update_key(
     _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
     after = _rights_of(key)
     # A longer life is a kind of widening, because the key's rights last longer.
-    lives_longer = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
-    if lives_longer or not before.cover(after):
+    extends_expiry = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
+    if extends_expiry or not before.cover(after):
         require_cover(caller_rights, before, "widen")
         require_cover(caller_rights, after, "widen")
     if "expires_at" in changes:

@@ -57,7 +57,7 @@ class PasswordProof:
 
     password_hash: str | None
 
-    def holds_for(self, member: Member) -> bool:
+    def is_valid_for(self, member: Member) -> bool:
         """Whether the member's password is still the same."""
         return self.password_hash in (None, member.password_hash)
 
@@ -142,7 +142,7 @@ def update_profile(
     member_id: int | None = None,
     kept_session: str | None = None,
     proof: PasswordProof | None = None,
-    tells_email: bool = False,
+    notify_old_address: bool = False,
 ) -> Member:
     """Change a member's ``name``, ``email``, or ``password_hash``, or the account's ``weekly_digest``.
 
@@ -153,8 +153,8 @@ def update_profile(
         member_id: The member to change; ``None`` for the first owner, when the caller is a key.
         kept_session: The session to keep.
         proof: Evidence of the current password, required to change a member's address or password.
-        tells_email: Whether to notify the old address, from which the change can then be undone. True if mail is set
-            up.
+        notify_old_address: Whether to send a mail to the old address, with a link that undoes the change. True if mail is
+            set up.
 
     Raises:
         ApiError: 400 if the address is taken or the password is missing; 403 if the password has changed meanwhile; 404
@@ -167,7 +167,7 @@ def update_profile(
     if member_id is not None and (is_moved or "password_hash" in changes):
         if proof is None:
             raise password_missing()
-        if not proof.holds_for(member):
+        if not proof.is_valid_for(member):
             raise password_incorrect()
     if "name" in changes:
         member.name = changes["name"]
@@ -184,7 +184,7 @@ def update_profile(
         end_other_sessions(session, member.id, kept_session)
     if is_moved:
         refuse_reserved_email(session, member)
-        if tells_email:
+        if notify_old_address:
             note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
         end_resets(session, member.id)

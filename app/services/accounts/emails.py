@@ -186,7 +186,7 @@ CONFIRMATION_VALID_FOR = timedelta(days=3)
 _PURPOSE = "confirmation of an e-mail"
 
 
-def ask_registrant(session: Session, owner: Member) -> None:
+def queue_confirmation(session: Session, owner: Member) -> None:
     """Ask the owner of a new account to confirm their address. Without confirmation, its keys stop working in a day."""
     owner.account.confirm_by = now() + KEYS_WORK_FOR
     ask_member(session, owner)

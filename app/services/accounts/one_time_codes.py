@@ -103,7 +103,7 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
     return None
 
 
-def is_given(code: str) -> bool:
+def is_entered(code: str) -> bool:
     """Whether a code was entered."""
     return _normal(code) != ""
 
@@ -114,7 +114,7 @@ def switch_off(member: Member) -> None:
     member.codes_step, member.recovery_hashes = 0, []
 
 
-def tell_of_switch(session: Session, member: Member, public_url: str, operator: str) -> None:
+def queue_switch_notice(session: Session, member: Member, public_url: str, operator: str) -> None:
     """Queue a mail about turning two-factor authentication on or off. Call this only if mail is set up.
 
     Args:
@@ -135,7 +135,7 @@ def tell_of_switch(session: Session, member: Member, public_url: str, operator: 
         _queue(session, member, "Two-factor authentication was turned on", text)
 
 
-def tell_of_recovery(session: Session, member: Member, public_url: str) -> None:
+def queue_recovery_notice(session: Session, member: Member, public_url: str) -> None:
     """Queue a mail about the use of a recovery code. Call this only if mail is set up."""
     remaining_codes = counted(len(member.recovery_hashes), "recovery code")
     text = (

@@ -75,10 +75,10 @@ class EventRecorder:
         self._mover = JournalMover(directory, database)
         self._maintenance = None if retention_days is None else EventMaintenance(database, retention_days)
         self._background = background
-        self._begin_afresh()
+        self._reset_state()
         _recorders.add(self)
 
-    def _begin_afresh(self) -> None:
+    def _reset_state(self) -> None:
         self._journal: Journal | None = None
         self._given_up: list[Journal] = []
         """Journals of this process that accept no more events. The thread that moves events closes them."""
@@ -98,7 +98,7 @@ class EventRecorder:
 
     def _after_fork(self) -> None:
         journals = [*self._given_up, self._journal]
-        self._begin_afresh()
+        self._reset_state()
         for journal in journals:
             if journal is not None:
                 journal.close()  # The parent's own descriptor keeps the lock.

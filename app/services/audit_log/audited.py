@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Account, Identity, Invitation, Key, Member, Site, Source, Webhook
-from app.services.search_settings import shown_settings
+from app.services.search_settings import settings_with_defaults
 from app.tokens import PREFIXES
 
 
@@ -24,7 +24,7 @@ class Audited:
         fields: Columns whose old and new values are logged.
         secrets: Columns whose changes are logged without values, with their names in the log.
         settings: Columns of settings, each with the kind that it is logged as and the function that reads its fields.
-        comes_and_goes: Whether creating and deleting a row is logged.
+        logs_existence: Whether creating and deleting a row is logged.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Audited:
     fields: tuple[str, ...]
     secrets: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = field(default_factory=dict)
-    comes_and_goes: bool = True
+    logs_existence: bool = True
 
 
 AUDITED: dict[type[Any], Audited] = {
@@ -41,7 +41,7 @@ AUDITED: dict[type[Any], Audited] = {
         "account",
         lambda account: account.name,
         ("plan", "limit_overrides", "suspended_at", "suspension_reason"),
-        comes_and_goes=False,
+        logs_existence=False,
     ),
     Member: Audited(
         "member",
@@ -55,7 +55,7 @@ AUDITED: dict[type[Any], Audited] = {
         "site",
         lambda site: site.name,
         ("name", "url", "domains", "active", "agents", "description", "deleted_at"),
-        settings={"search_settings": ("search_settings", shown_settings)},
+        settings={"search_settings": ("search_settings", settings_with_defaults)},
     ),
     Key: Audited(
         "key",

@@ -99,7 +99,7 @@ def _forget_states(session: Session, site_id: int, *, keep: int) -> None:
 def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]]:
     for thing in things:
         audited = AUDITED.get(type(thing))
-        if audited is None or (action != "changed" and not audited.comes_and_goes):
+        if audited is None or (action != "changed" and not audited.logs_existence):
             continue
         account_id, name = None, str(thing.id)
         for kind, changes, state in _changes(audited, thing, action):

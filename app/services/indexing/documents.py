@@ -282,14 +282,14 @@ def _put(
         for document in batch.documents:
             site_kinds.add(document.kinds)
         created.append(len(fresh))
-    brings_fields = False
+    has_new_fields = False
     written: list[Document] = []
     day = today()
     if accepted:
         site.revision += 1
         added = sum(count for count in created if isinstance(count, int))
         site.document_count += added
-        brings_fields = remember(site, site_kinds.kinds)
+        has_new_fields = remember(site, site_kinds.kinds)
         changed_at = store(session, site.id, site.revision, accepted.values())
         session.flush()
         written_counts = (
@@ -299,7 +299,7 @@ def _put(
         written = [Document.of(document.id, document.fields, changed_at) for document, _ in accepted.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
-        account_id if brings_fields else None,
+        account_id if has_new_fields else None,
     )
 
 
@@ -356,10 +356,10 @@ def _change(
         stored_ids = known_ids(session, site.id, list(by_id))
         missing = next(identifier for identifier in by_id if identifier not in stored_ids)
         raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, f"Document {missing!r} not found. Nothing was changed.")
-    brings_fields = remember(site, site_kinds.kinds)
+    has_new_fields = remember(site, site_kinds.kinds)
     session.flush()
     day = count_changed(session, account_id, count, added=0)
-    return Written(_Changed(site.revision, count, day), account_id if brings_fields else None)
+    return Written(_Changed(site.revision, count, day), account_id if has_new_fields else None)
 
 
 def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def mark_stored(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
         The IDs in ``ids`` whose documents the site has from this source.
     """
     for step in steps(ids):
-        condition = _of_source(sync) & StoredDocument.id.in_(step) & _unseen(sync)
+        condition = _source_condition(sync) & StoredDocument.id.in_(step) & _unseen(sync)
         sync.seen += _changed_rows(session, condition, sync.site_id, {"seen_by": sync.number})
     return ids_from(session, sync.site_id, sync.source, ids)
 
@@ -319,7 +319,7 @@ def has_lapsed(sync: Sync, moment: datetime) -> bool:
     return sync.removed is None and sync.called_at + SYNC_LAPSES_AFTER <= moment
 
 
-def _of_source(sync: Sync) -> ColumnElement[bool]:
+def _source_condition(sync: Sync) -> ColumnElement[bool]:
     return from_source(sync.source)
 
 
@@ -342,7 +342,7 @@ def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
     """Return the number of documents of a sync's source, and how many of them the sync has not seen."""
     row = session.execute(
         select(func.count(), func.count().filter(_unseen(sync))).where(
-            StoredDocument.site_id == sync.site_id, _of_source(sync)
+            StoredDocument.site_id == sync.site_id, _source_condition(sync)
         )
     ).one()
     return int(row[0]), int(row[1])
@@ -356,7 +356,7 @@ def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int
     )
     rows = session.execute(
         select(StoredDocument.revision, StoredDocument.id)
-        .where(StoredDocument.site_id == sync.site_id, _of_source(sync), _unseen(sync), later)
+        .where(StoredDocument.site_id == sync.site_id, _source_condition(sync), _unseen(sync), later)
         .order_by(StoredDocument.revision, StoredDocument.id)
         .limit(limit)
     )

@@ -18,7 +18,7 @@ from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link, queue_mail
 from app.services.sites import get_account
-from app.services.webhooks import announce, tell_operator
+from app.services.webhooks import announce, notify_operator
 from app.storage.database import ROW_LOCK, Database
 from app.wording import moment_text, number, operator_text
 from schemas.validation.webhooks import QUOTA_REACHED, QUOTA_WARNING
@@ -77,7 +77,7 @@ def warn_owners(
     with database.read() as session:
         uses = list(_uses(session, plans, today()))
         busy = _busy_accounts(session, plans, today())
-        past_warnings = _past_warnings(session)
+        past_warnings = _earlier_warnings(session)
     for account_id, limits in busy:
         (window,) = counters.peek([requests_window(account_id, limits)], now=now().timestamp()).windows
         if window.limit and window.hits:
@@ -99,7 +99,7 @@ def _window(use: QuotaUse) -> Window:
     return use.account_id, use.quota, use.period, use.allowed
 
 
-def _past_warnings(session: Session) -> dict[Window, set[int]]:
+def _earlier_warnings(session: Session) -> dict[Window, set[int]]:
     percents: dict[Window, set[int]] = {}
     for row in session.scalars(select(QuotaWarning)):
         percents.setdefault((row.account_id, row.quota, row.period, row.allowed), set()).add(row.percent)
@@ -157,7 +157,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
     data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
     announce(session, account.id, QUOTA_WARNING, data)
     if use.reached[-1] == PERCENTS[-1]:
-        tell_operator(session, settings, QUOTA_REACHED, account, quota=use.quota, used=use.used, allowed=use.allowed)
+        notify_operator(session, settings, QUOTA_REACHED, account, quota=use.quota, used=use.used, allowed=use.allowed)
     if settings.sends_mail:
         letter = write_warning(use, settings.public_url, settings.operator_contact)
         queue_mail(
@@ -258,7 +258,7 @@ class _WarningTexts:
 FAILED_RUNS_KIND = "failed_runs"
 
 
-def tell_of_failures(
+def queue_failure_notice(
     session: Session, source: Source, site: Site, error: Mapping[str, str] | None, public_url: str
 ) -> None:
     """Queue the mail about a source whose last two runs failed.

@@ -134,7 +134,7 @@ def show_account(session: Session, plans: PlanTable, today: date, account_id: in
 
 def describe(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
     """Return an account with usage and quotas as JSON values."""
-    return {**describe_account(usage.account), **shown_usage(usage, limits)}
+    return {**describe_account(usage.account), **encode_usage(usage, limits)}
 
 
 def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:
@@ -147,7 +147,7 @@ def sort_accounts(listed: Iterable[Listed], order: str) -> list[Listed]:
     return sorted(listed, key=ORDERS[order])
 
 
-def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
+def encode_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
     """Return usage and quotas as JSON values. Unlimited quotas are null; ``quotas`` is null if the plan is unknown."""
     return {
         "usage": {

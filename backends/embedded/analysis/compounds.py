@@ -120,7 +120,7 @@ def compounds_of(
 
 def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], bool]) -> bool:
     """Whether the beginning of a long word may be a word itself."""
-    if len(head) < MIN_HEAD_LETTERS or head in _not_heads(language):
+    if len(head) < MIN_HEAD_LETTERS or head in _excluded_heads(language):
         return False
     if len(head) >= MIN_UNKNOWN_HEAD_LETTERS and len(last_stem) >= MIN_LAST_STEM_LETTERS:
         return True
@@ -135,5 +135,5 @@ def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[st
 
 
 @cache
-def _not_heads(language: str) -> Set[str]:
+def _excluded_heads(language: str) -> Set[str]:
     return stop_words(language).union(_PREFIXES)

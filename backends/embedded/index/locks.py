@@ -53,13 +53,13 @@ class ThreadLease:
 _OPEN_LEASES: weakref.WeakSet[FileLease] = weakref.WeakSet()
 
 
-def _let_go_after_fork() -> None:
+def _close_locks_in_child() -> None:
     """Close the child's copies of its parent's lock files, which would keep the locks held until the child exits."""
     for lease in list(_OPEN_LEASES):
         lease.release()
 
 
-os.register_at_fork(after_in_child=_let_go_after_fork)
+os.register_at_fork(after_in_child=_close_locks_in_child)
 
 
 def lock_file(path: Path, timeout_seconds: float, meanwhile: Iterable[object] = ()) -> FileLease:

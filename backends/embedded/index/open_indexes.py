@@ -128,14 +128,14 @@ class OpenIndexes:
                 return entry
         state = State.from_json((folder / STATE_FILE).read_bytes())
         entry = OpenIndex(folder, state, pointer, self.snapshot_cache, self._title_cache)
-        let_go: list[OpenIndex] = []
+        evicted: list[OpenIndex] = []
         with self._lock:
             entry.used_at = monotonic()
             self._open[name] = entry
             self._open.move_to_end(name)
             while len(self._open) > self._capacity:
                 # Kept until the lock is released, since closing an index takes a while.
-                let_go.append(self._open.popitem(last=False)[1])
+                evicted.append(self._open.popitem(last=False)[1])
             self._start_closer()
         return entry
 

@@ -349,8 +349,8 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
     if not rare:
         return None
     rarest = min(rare, key=counts.__getitem__)
-    others_known = all(count for at, count in enumerate(counts) if at != rarest)
-    return rarest if others_known and not follow_each_other(snapshot, terms, fields) else None
+    others_exist = all(count for at, count in enumerate(counts) if at != rarest)
+    return rarest if others_exist and not follow_each_other(snapshot, terms, fields) else None
 
 
 def _corrected(

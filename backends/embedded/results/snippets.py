@@ -60,7 +60,7 @@ class SnippetGenerator:
         beginning = searched.part(0, reach)
         found_matches = beginning.in_text(beginning.find(self._match_terms))
         best = _best_stretch(found_matches, words)
-        if len(found_matches) <= _MAX_STARTS and not self._suffices(best):
+        if len(found_matches) <= _MAX_STARTS and not self._is_good_enough(best):
             best = self._better_stretch(searched, reach, words, best, found_matches)
         start, end = _around(text, best, words)
         if end > reach:
@@ -69,7 +69,7 @@ class SnippetGenerator:
             found_matches = part.in_text(part.find(self._match_terms))
         return found_matches, (start, end)
 
-    def _suffices(self, best: _Fragment | None) -> bool:
+    def _is_good_enough(self, best: _Fragment | None) -> bool:
         """Whether no better snippet needs to be searched for."""
         return best is not None and best.different >= self._enough_words
 
@@ -89,9 +89,9 @@ class SnippetGenerator:
         rarest = sorted(self._match_terms.numbers, key=lambda number: (counts[number], number))
         anchors = rarest[: len(rarest) - (0 if best is None else best.different)]
         near = searched.part(_word_end(text, reach - width - _EDGE_CHARS, reach - width), _FAR_CHARS)
-        best, words_found = self._best_around(frozenset(anchors), near, words, best)
-        missing = self._match_terms.numbers.difference(counts, words_found)
-        if missing and len(text) > _FAR_CHARS and not self._suffices(best):
+        best, found_words = self._best_around(frozenset(anchors), near, words, best)
+        missing = self._match_terms.numbers.difference(counts, found_words)
+        if missing and len(text) > _FAR_CHARS and not self._is_good_enough(best):
             far = searched.part(_word_end(text, _FAR_CHARS - width - _EDGE_CHARS, _FAR_CHARS - width))
             best, _ = self._best_around(missing, far, words, best)
         return best
@@ -105,20 +105,20 @@ class SnippetGenerator:
         """
         width, right = _width(words), -1
         found_matches = text.find(self._match_terms.only(anchors))
-        words_found = {number for _, _, number in found_matches}
+        found_words = {number for _, _, number in found_matches}
         for start, end, _ in found_matches[:_MAX_NEIGHBORHOODS]:
             if end <= right:
                 continue
             right = end + width
             near = text.find(self._match_terms, max(0, start - width), right)
-            words_found.update(number for _, _, number in near)
+            found_words.update(number for _, _, number in near)
             fragment = _best_stretch(near, words)
             if fragment is not None and (best is None or fragment.boost > best.boost):
                 ((first, last, _),) = text.in_text([(fragment.start, fragment.end, 0)])
                 best = _Fragment(first, last, fragment.different, fragment.matches)
-                if self._suffices(best):
+                if self._is_good_enough(best):
                     break
-        return best, words_found
+        return best, found_words
 
 
 def _word_end(text: str, start: int, end: int) -> int:
@@ -167,7 +167,7 @@ def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
     if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
         different = len({number for _, _, number in found_matches})
         return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
-    best, best_worth = None, (0, 0)
+    best, best_value = None, (0, 0)
     counts: dict[int, int] = {}
     last, count = -1, len(found_matches)
     for at, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
@@ -176,12 +176,12 @@ def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
             added = found_matches[last][2]
             counts[added] = counts.get(added, 0) + 1
         boost = (len(counts), last - at)
-        if boost > best_worth or best is None:
-            best, best_worth = (start, found_matches[last][1]), boost
+        if boost > best_value or best is None:
+            best, best_value = (start, found_matches[last][1]), boost
         counts[number] -= 1
         if not counts[number]:
             del counts[number]
-    return None if best is None else _Fragment(*best, *best_worth)
+    return None if best is None else _Fragment(*best, *best_value)
 
 
 def _width(words: int) -> int:

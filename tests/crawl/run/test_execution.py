@@ -1384,7 +1384,9 @@ def test_run_requested_during_another_run_follows_it(runner: Runner, website: We
     def ask(path: str) -> None:
         if path == "/" and not asked:
             with runner.part.database.write() as session:
-                asked.append(runs.ask_run(session, session.get_one(Source, source.id), [website.address("/a")]).id)
+                asked.append(
+                    runs.ensure_later_run(session, session.get_one(Source, source.id), [website.address("/a")]).id
+                )
 
     website.before = ask
     first = runner.run(source)

@@ -61,7 +61,7 @@ def renew(database: Database, claimed: Claim) -> ClaimState:
 
 def end(database: Database, claimed: Claim, status: str = "finished") -> None:
     with database.write() as session:
-        run = runs.held_run(session, claimed)
+        run = runs.lock_claimed_run(session, claimed)
         assert run is not None
         runs.end_run(run, status)
 
@@ -139,7 +139,7 @@ def test_lost_claim_can_neither_hand_back_nor_end_the_run(
 
     with database.write() as session:
         runs.hand_back(session, lost)
-        held = runs.held_run(session, lost)
+        held = runs.lock_claimed_run(session, lost)
 
     assert held is None
     assert claim_none(database)
@@ -271,7 +271,7 @@ def test_source_status_follows_its_newest_run(database: Database, source: Source
 
 def ask(database: Database, source: Source, *urls: str) -> SourceRun:
     with database.write() as session:
-        return runs.ask_run(session, session.get_one(Source, source.id), list(urls) or None)
+        return runs.ensure_later_run(session, session.get_one(Source, source.id), list(urls) or None)
 
 
 def waiting_options(database: Database, source: Source) -> object:
@@ -311,7 +311,7 @@ def test_urls_requested_during_a_run_are_queued_when_it_ends(database: Database,
 
     assert waiting_options(database, source) == {"urls": ["a", "b"]}
     with database.write() as session:
-        run = runs.held_run(session, claimed)
+        run = runs.lock_claimed_run(session, claimed)
         assert run is not None
         runs.end_run(run, "finished")
         session.flush()
@@ -341,7 +341,7 @@ def test_no_follow_up_run_starts_on_a_paused_site(database: Database, source: So
 
     with database.write() as session:
         session.get_one(Site, source.site_id).active = False
-        run = runs.held_run(session, claimed)
+        run = runs.lock_claimed_run(session, claimed)
         assert run is not None
         runs.end_run(run, "failed")
         session.flush()

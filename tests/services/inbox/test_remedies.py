@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from app.services.inbox import add_synonyms, pin_document
-from app.services.search_settings import shown_settings
+from app.services.search_settings import settings_with_defaults
 
 
 def settings(**given: Any) -> dict[str, Any]:
-    return shown_settings(given)
+    return settings_with_defaults(given)
 
 
 @pytest.mark.parametrize(
