@@ -65,6 +65,8 @@ class CounterStorage(Storage):
 
     def get(self, key: str) -> int:
         """Return the hits in the window of ``key``."""
+        # The library does not pass the window's length here. With a shorter one, the store would treat the window as
+        # begun by a wrong clock, and report 0.
         return self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
 
     def get_expiry(self, key: str) -> float:
@@ -144,6 +146,8 @@ class RequestLimiter(Limiter):
             lambda: flask.request.remote_addr or "",
             storage_uri=f"{SCHEME}{store.name}://",
             storage_options=cast("dict[str, str | int]", {"store": store}),
+            # Its headers describe only limits that it checked itself. ``_write_headers`` also covers those of the
+            # store.
             headers_enabled=False,
             swallow_errors=False,
         )

@@ -41,6 +41,7 @@ class Floors:
 
     def note(self, account_id: int, day: date, incarnation: str) -> None:
         """Record that the day was raised."""
+        # Forgetting is harmless: each day that is still in use costs one more query.
         if len(self._raised) >= _DAYS_REMEMBERED:
             self._raised.clear()
         self._raised[account_id, day] = incarnation

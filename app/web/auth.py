@@ -126,6 +126,7 @@ def invalid_key(token: str | None = None) -> ApiError:
 def is_operator_token(token: str | None, valid_tokens: Sequence[str]) -> bool:
     """Whether a token is one of the operator's. Takes equally long for every token."""
     digest = hashlib.sha256((token or "").encode()).digest()
+    # Digests have equal lengths, and the list compares all tokens: the time reveals neither a length nor a position.
     matches = [hmac.compare_digest(digest, hashlib.sha256(valid.encode()).digest()) for valid in valid_tokens]
     return True in matches
 
@@ -179,6 +180,7 @@ def _find_key(
     if not is_well_formed(token):
         raise invalid_key(token)
     token_hash = hash_token(token, runtime.settings.secret_key)
+    # A given version means that the cached entry has already turned out to be outdated.
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and find_refusal(runtime, cached, cached.key) is None:
         return cached, cached.key
@@ -264,6 +266,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
     claims = engine_keys.read(token, runtime.settings.secret_key)
     if claims is None:
         raise invalid_engine_key()
+    # The name contains a colon, which no token hash does, so the two kinds of entries cannot collide.
     name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
     credentials = runtime.credentials.find(name) if credential_version is None else None
     if credentials is None or not _is_still_valid(runtime, claims, credentials):

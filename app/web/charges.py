@@ -54,6 +54,7 @@ def count_refusal(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
     """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
+    # Members search on pages of the dashboard, which have limits of their own.
     if caller.member is not None:
         return
     plan = {window.key for window in plan_windows(policy, caller)}
@@ -185,6 +186,7 @@ def search_site(
         BackendUnavailable: The engine is unavailable.
     """
     require_search()
+    # The response to HEAD contains no results, so nobody has seen them.
     return searches.search_site(runtime(), site, search_query, None if request.method == "HEAD" else visitor, fields)
 
 

@@ -39,6 +39,7 @@ def client_address(request: Request, trusted_proxies: int) -> str:
     if forwarded is not None:
         if trusted_proxies > 0:
             hops = [hop.strip() for hop in forwarded.split(",")]
+            # Counted from the right: each proxy appends its peer, while a client can put anything at the left.
             address = _without_port(hops[-min(trusted_proxies, len(hops))]) or address
         else:
             _warn_once()
@@ -70,6 +71,7 @@ def _network(address: str) -> str:
         return address[:64]
     if parsed.version == 4:
         return address
+    # On a dual-stack socket, IPv4 clients have such addresses. Their common /64 would be a single caller.
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False))
@@ -106,6 +108,7 @@ def _check_host() -> None:
         raise field_error("Host", "invalid", "must be a host, with or without a port")
 
 
+# A regular client sends the same host with every request. The bound keeps made-up hosts from filling the memory.
 @lru_cache(maxsize=1024)
 def is_host(text: str) -> bool:
     """Whether ``text`` is a host name or an IP address, with or without a port."""
@@ -156,6 +159,7 @@ def refuse_foreign_form(req: Request) -> None:
     """
     origin = req.headers.get("Origin")
     foreign = origin is not None and not is_own_origin(req, origin)
+    # Clients without a browser send neither header, and carry no cookies that another site could abuse.
     if foreign or req.headers.get("Sec-Fetch-Site") == "cross-site":
         raise ApiError(ErrorCode.CSRF_FAILED, "The form was submitted from another site; use the form on this site.")
 

@@ -39,6 +39,7 @@ def read_body(req: Request) -> bytes:
     Raises:
         ApiError: 413 above the limit of the route, 408 if the body arrives too slowly, 415 for an encoded body.
     """
+    # Limits count the bytes that arrive, and a compressed body may expand a thousandfold.
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send the body without Content-Encoding."
@@ -170,6 +171,8 @@ def read_json_once(req: Request, *, any_type: bool = False) -> Any:
     Raises:
         ApiError: As :func:`read_json`, again on every call.
     """
+    # The body is a stream, which can be read only once. An error is cached, too, so that the view reports it in its
+    # order.
     if "json_body" not in g:
         try:
             g.json_body = (read_json(req, any_type=any_type), None)
@@ -359,6 +362,7 @@ class StrictParser(FlaskParser):
         body = read_json(req) if is_json(req) else {"documents": read_lines_of_documents(req)}
         to_text = TEXT_READERS.get(req.args.get("format", ""))
         if to_text is not None and isinstance(body, dict) and isinstance(body.get("documents"), list):
+            # Validation rejects longer batches, so converting the rest would only cost time.
             for document in body["documents"][:MAX_BATCH]:
                 _convert(document, to_text)
         return body

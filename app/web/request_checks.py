@@ -92,8 +92,11 @@ def _check() -> None:
     if is_in_operator_area(req.path) and not (caller is not None and caller.is_operator):
         policy = hide_route(req)
         access = policy.access
+    # A session on an operation for keys is treated as missing, so that a page of another site cannot use a visitor's
+    # cookie there.
     if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
         caller, failure = None, missing_key()
+    # Before any limit is counted, since counting may wait for the counter store.
     share = _name_sharer(caller, policy, token)
     current_runtime.shares.enter(share)
     state.share_of = share
@@ -128,10 +131,12 @@ def _check() -> None:
             _note_exposure(current_runtime, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
+    # An operator API that is turned off must look like an unknown path, even to callers with a valid key.
     if access.operator and not current_runtime.settings.operator_tokens:
         raise NotFound
     if policy.opens_session:
         refuse_foreign_form(req)
+    # Keys need no CSRF token: unlike cookies, browsers don't send them on their own.
     elif caller.kind == "session" and req.method not in SAFE_METHODS and not access.operator:
         check_csrf(caller)
     forbidden = find_refusal(req, policy, caller)
@@ -184,6 +189,7 @@ def _note_cpu(response: Response) -> Response:
 
 
 def _leave_share(_error: BaseException | None) -> None:
+    # At teardown, which also runs after an error or a broken connection. A lost place would never be freed.
     share = g.pop("share_of", None)
     if share is not None:
         runtime().shares.leave(share)

@@ -72,6 +72,7 @@ class Charges:
         if intent is not None:
             windows = [*windows, *intent.windows]
         keys = [names.window(window.key) for window in windows]
+        # Always the same number of keys, used or not, since the script counts them from the end.
         keys += [names.day(account_id, day), names.sites(account_id, day), names.epoch(credentials_of)]
         keys += [names.last_intent(intent), names.INCARNATION]
         arguments: list[Any] = [
@@ -122,6 +123,7 @@ class Charges:
             states,
             longest_wait(own_states) if refused else None,
             reservation,
+            # As in the SQLite store, a rejected request reports no usage.
             None if account_id is None or (refused and counting) else used,
             today,
             None if credentials_of is None else CredentialVersion(started, finished, name),

@@ -74,6 +74,7 @@ class Connections:
         try:
             connection.send_command(*command)
             waiting = True
+            # On a timeout, the connection must stay open: see ``_overdue``.
             answer = connection.read_response(disconnect_on_error=False)
         except redis.exceptions.NoScriptError:
             self._timeouts = 0
@@ -89,6 +90,7 @@ class Connections:
             else:
                 connection.disconnect()
             raise AnswerLost(self._unusable(error)) from error
+        # An interrupted exchange leaves a reply in the socket, which the next command would take for its own.
         except BaseException:
             connection.disconnect()
             raise
@@ -110,6 +112,7 @@ class Connections:
             self._url,
             socket_timeout=self._third,
             socket_connect_timeout=self._third,
+            # By default, redis-py sends a command again if its reply is lost, and so would count twice.
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             redis_connect_func=self._greet,
@@ -121,6 +124,7 @@ class Connections:
         self._overdue = None
 
     def _greet(self, connection: Any) -> None:
+        # Runs for every new connection, because after a failover it may lead to another server with older data.
         connection.on_connect()
         connection.send_command(*self._greeting)
         connection.read_response()
@@ -209,6 +213,7 @@ class StepLedger:
     def take(self) -> Step:
         """Return the next step of a free slot, which is reserved until :meth:`give_back`."""
         try:
+            # Last in, first out: a busy process needs few slots, and the server forgets the others.
             slot, number = self._free.pop()
         except IndexError:
             return Step(f"{self._prefix}{secrets.token_hex(8)}", 1)

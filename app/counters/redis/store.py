@@ -138,6 +138,7 @@ class RedisCounters(CounterStore):
         return healed
 
     def forget_account(self, account_id: int, *, now: float) -> None:
+        # The version first: if the deletion of the counts fails, cached credentials are invalid already.
         self._change(account_id, "forget", now)
         days = names.kept_days(now)
         owned = chain((names.day(account_id, day) for day in days), (names.sites(account_id, day) for day in days))

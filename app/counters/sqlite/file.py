@@ -176,6 +176,8 @@ class SharedFile:
     def _translated(self, error: sqlite3.Error) -> CountersUnavailable:
         code = _primary_code(error)
         if code in _BUSY:
+            # After one full wait, the following steps fail quickly until one succeeds. Otherwise, every thread of the
+            # service would wait here one after the other.
             self._wait_seconds = self._busy_seconds / _HASTE
             return CountersUnavailable(f"The counter file {self.path} is locked by another process.")
         if code in _DAMAGED:
@@ -203,6 +205,8 @@ class SharedFile:
             self._housekeeper = None
 
     def _prepare_fork(self) -> None:
+        # Held across the fork, so that the child does not inherit a half-done step. A SQLite connection must not cross
+        # a fork: closing the child's copy would release the parent's locks on the file.
         self._lock.acquire()
         housekeeper, self._housekeeper = self._housekeeper, None
         self._close()
@@ -249,6 +253,7 @@ class MemoryFile:
                 result = step(self._execute, *args)
                 if not reading:
                     self._changes += 1
+                    # In line, without a thread: there is no disk to wait for.
                     if self._changes % 1000 == 0:
                         self._housekeep(self._execute)
             except BaseException:
@@ -271,6 +276,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: tuple[str, ...]
         raise CountersUnavailable(
             f"The counter file {path} cannot use a write-ahead log; put it on a local file system."
         )
+    # The log is not flushed at each commit. A crash of the process loses nothing; a power cut may lose the last steps,
+    # for which copies of usage in SQL exist.
     execute("PRAGMA synchronous=NORMAL")
     # A fallback: normally the housekeeper moves the log long before it has this many pages.
     execute("PRAGMA wal_autocheckpoint=8000")

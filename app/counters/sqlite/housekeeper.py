@@ -48,6 +48,7 @@ class Housekeeper:
     def stop(self) -> None:
         """Stop the thread and wait until it has ended."""
         self.give_notice()
+        # This thread may drop the last reference to the file, whose deletion then calls this method.
         if self._thread is not threading.current_thread():
             self._thread.join()
 
@@ -73,6 +74,7 @@ class Housekeeper:
                         # Steps encounter the same error and report it; the next round retries.
                         if connection is not None:
                             connection.rollback()
+                # While this thread waits, only weak references may exist, or an abandoned file would never be deleted.
                 del file
 
     def _keep(self, connection: sqlite3.Connection, housekeep: Callable[[Execute], bool]) -> None:
@@ -81,6 +83,7 @@ class Housekeeper:
             connection.execute("BEGIN IMMEDIATE")
             more = housekeep(connection.execute)
             connection.execute("COMMIT")
+            # SQLite has no queue of writers: without a pause, this thread would win the lock again and again.
             time.sleep(_PAUSE_SECONDS)
         _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         # A passive checkpoint does not wait for steps, so the log grows if they keep coming.
@@ -90,4 +93,5 @@ class Housekeeper:
 
 def connect(path: Path | str, timeout_seconds: float = 0) -> sqlite3.Connection:
     """Open a bare connection that leaves transactions to its caller, and does not wait for locks by default."""
+    # sqlite3 cannot know that the threads take turns under a lock of their own.
     return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)

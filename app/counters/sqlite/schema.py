@@ -30,6 +30,7 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS incarnations (id TEXT)",
 )
 
+# Subqueries, because DELETE supports LIMIT only in specially compiled versions of SQLite.
 _SWEEPS = (
     "DELETE FROM windows WHERE key IN (SELECT key FROM windows WHERE reset_ms <= :now_ms LIMIT :rows)",
     "DELETE FROM reports WHERE (account_id, key) IN"

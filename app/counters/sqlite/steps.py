@@ -138,6 +138,7 @@ def _continue_intent(
     """Count a request that continues an intent, in the windows that count every request."""
     assert reserve is not None
     account_id, _, site_id = reserve
+    # The windows of the intent were counted when it began. They are only read, for the headers of the response.
     counted = consume(execute, windows, None, None, None, now_ms)
     states = counted.windows + tuple(peek(execute, intent.windows, None, None, now_ms).windows)
     if counted.refused is not None:
@@ -303,6 +304,7 @@ def forget_account(execute: Execute, account_id: int, now_ms: int) -> None:
     for table in ("days", "site_days", "reports", "refusals"):
         execute(f"DELETE FROM {table} WHERE account_id=?", (account_id,))  # noqa: S608 - our own names
     _epoch(execute, account_id, now_ms)
+    # Every process must stop accepting cached credentials of the deleted account.
     execute("UPDATE epochs SET started=started + 1, finished=started + 1 WHERE account_id=?", (account_id,))
 
 
@@ -324,6 +326,7 @@ def clear(execute: Execute) -> None:
 def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     row = execute(_READ_EPOCH, (account_id,)).fetchone()
     if row is None:
+        # The time instead of 0, so that a version from before a loss of data never equals a later one.
         execute("INSERT INTO epochs VALUES (?, ?, ?, 0)", (account_id, now_ms, now_ms))
         row = execute(_READ_EPOCH, (account_id,)).fetchone()
     return CredentialVersion._make(row)

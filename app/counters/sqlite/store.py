@@ -160,6 +160,7 @@ class SqliteCounters(CounterStore):
         day = day_of(now)
         if self.floors.incarnation_of(account_id, day):
             return
+        # Before the step that counts, since this queries SQL, and no step may hold the file's lock meanwhile.
         floor = self.floors.read(account_id, day)
         if floor is not None:
             self._run(steps.raise_day, account_id, day_number(day), floor)
@@ -168,4 +169,5 @@ class SqliteCounters(CounterStore):
 
 def _begin(floors: Floors, execute: Execute) -> None:
     steps.begin_incarnation(execute)
+    # The file may have been restored or deleted since the last opening, so the days must be raised again.
     floors.forget()

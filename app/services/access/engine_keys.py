@@ -47,6 +47,7 @@ class EngineClaims:
 
 @lru_cache(maxsize=8)
 def _serializer(secret: str) -> URLSafeSerializer:
+    # The salt separates these tokens from everything else signed with the secret.
     return URLSafeSerializer(secret, salt="engine-key", signer_kwargs={"digest_method": hashlib.sha256})
 
 
@@ -175,5 +176,7 @@ def _record(
             reference=reference,
             created_at=now(),
         )
+        # Two processes may issue a credential for one holder at once. Both have the same reference, so one row revokes
+        # both.
         .on_conflict_do_nothing(index_elements=["engine", "holder", "index_name"])
     )

@@ -55,6 +55,7 @@ class KeyExposures:
         """Record that a page of ``origin`` sent ``key``. Ignores old tokens of rotated keys, which expire anyway."""
         name, moment = (key.id, key.token_version), now()
         noted_at = self._noted_at.get(name)
+        # A page may send thousands of requests a minute, and each would otherwise cause a transaction.
         if key.was_rotated or (noted_at is not None and moment - noted_at < QUIET):
             return
         self._noted_at[name] = moment
@@ -76,6 +77,7 @@ class KeyExposures:
                     written = [unwritten[key_id] for key_id in sorted(unwritten) if _write(session, unwritten[key_id])]
             except Exception:
                 for key_id, sighting in unwritten.items():
+                    # ``setdefault``, because a newer sighting may have arrived meanwhile.
                     self._waiting.setdefault(key_id, sighting)
                 raise
         for sighting in written:
@@ -188,6 +190,7 @@ class KeysLastUsed:
                     for key_id, moment in sorted(used.items()):
                         session.execute(
                             update(Key)
+                            # Another process may have stored a later use already.
                             .where(Key.id == key_id, (Key.last_used_at.is_(None)) | (Key.last_used_at < moment))
                             .values(last_used_at=moment)
                         )

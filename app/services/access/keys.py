@@ -89,6 +89,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     """
     if site_id is not None:
         get_site(session, account_id, site_id)
+    # Otherwise, a NUL in the path would reach the database, which rejects it with an error.
     if not is_key_id(key_id):
         raise key_not_found()
     query = select(Key).join(Site).where(Key.id == key_id, listed(account_id))
@@ -249,6 +250,7 @@ def update_key(
     # A longer life is a kind of widening, because the key's rights last longer.
     extends_expiry = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
     if extends_expiry or not before.cover(after):
+        # Both, because the change may narrow some rights while it widens others.
         require_cover(caller_rights, before, "widen")
         require_cover(caller_rights, after, "widen")
     if "expires_at" in changes:
@@ -277,6 +279,7 @@ def toggle_key(
         require_site(caller_rights, key.site_id)
     activate = not key.active if active is None else active
     if activate and not key.active:
+        # Only enabling is checked: disabling adds no rights, and must be possible in an emergency.
         require_cover(caller_rights, _rights_of(key), "enable")
     _refuse_expired(key, "toggled")
     key.active = activate
@@ -289,6 +292,7 @@ def toggle_key(
 
 def disable_keys(session: Session, account_id: int) -> None:
     """Disable all keys of a locked account and revoke their engine keys."""
+    # Ordered like every function that locks several keys, to avoid deadlocks.
     owned = select(Key).where(Key.account_id == account_id).order_by(Key.id).with_for_update(of=Key, **ROW_LOCK)
     for key in session.scalars(owned).all():
         if not key.active:
@@ -318,6 +322,7 @@ def rotate_key(
         ApiError: 404; 400 for an expired key; 403 for a key with more rights than ``caller_rights``.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    # Rotation returns the new token, so a caller could otherwise gain rights that it does not have.
     require_cover(caller_rights, _rights_of(key), "rotate")
     _refuse_expired(key, "rotated")
     token = make_token(key.type)
@@ -373,6 +378,7 @@ def _refuse_unsuitable(type: str, scopes: list[str] | None, site_only: bool, all
 
 
 def _end_engine_credentials(session: Session, key: Key) -> None:
+    # Gateway tokens contain the version, so a new one invalidates all of them without a list of issued tokens.
     key.token_version += 1
     end_engine_credentials(session, key.site, key_id=key.id)
 

@@ -82,6 +82,7 @@ def start_session(session: Session, member: Member, secret: str, client: Client)
         browser=browser_name(client.user_agent),
         address=_shortened(client.address),
     )
+    # Set explicitly, since loading the relationship would need another query.
     login.member = member
     session.add(login)
     session.flush()
@@ -95,6 +96,7 @@ def start_session(session: Session, member: Member, secret: str, client: Client)
 def _shortened(address: str) -> str:
     """Return the /24 network of an IPv4 address. IPv6 clients are already identified by network."""
     try:
+        # Enough for members to recognize their sessions, without storing personal data that is not needed.
         return str(ipaddress.IPv4Network(f"{address}/24", strict=False))
     except ValueError:
         return address
@@ -175,6 +177,7 @@ def session_not_found() -> ApiError:
 def delete_expired_sessions(session: Session) -> None:
     """Delete expired sessions, skipping rows that another process is deleting."""
     ended = (Login.expires_at <= now()) | (Login.seen_at <= now() - IDLE)
+    # Without SKIP LOCKED, the jobs of several machines would wait for each other, or deadlock.
     free = select(Login.token_hash).where(ended).with_for_update(skip_locked=True)
     session.execute(delete(Login).where(Login.token_hash.in_(free)))
 

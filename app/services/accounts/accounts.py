@@ -153,8 +153,7 @@ def update_profile(
         member_id: The member to change; ``None`` for the first owner, when the caller is a key.
         kept_session: The session to keep.
         proof: Evidence of the current password, required to change a member's address or password.
-        notify_old_address: Whether to send a mail to the old address, with a link that undoes the change. True if mail is
-            set up.
+        notify_old_address: Whether to mail a link that undoes the change to the old address. True if mail is set up.
 
     Raises:
         ApiError: 400 if the address is taken or the password is missing; 403 if the password has changed meanwhile; 404
@@ -183,10 +182,12 @@ def update_profile(
     if "password_hash" in changes or (is_moved and member_id is not None):
         end_other_sessions(session, member.id, kept_session)
     if is_moved:
+        # After the flush: the unique index serializes concurrent changes, so this query sees the winner.
         refuse_reserved_email(session, member)
         if notify_old_address:
             note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
+        # A link that was sent to the old address, or requested by an intruder, must not work anymore.
         end_resets(session, member.id)
     follow_first_owner(session, account)
     return member
@@ -212,6 +213,7 @@ def suspend(session: Session, account_id: int, reason: str) -> list[int]:
         reason: Message shown to blocked users; replaces an earlier message.
     """
     account = get_account(session, account_id, lock=True)
+    # A second suspension only changes the message.
     account.suspended_at = account.suspended_at or now()
     account.suspension_reason = reason
     sites = _lock_sites(session, account_id)

@@ -64,6 +64,8 @@ class ResetWriter(LinkWriter):
     path = "/password/reset"
 
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
+        # Case folding also finds similar addresses of other people. The mail goes to the stored address, never to the
+        # entered one.
         matches = find_members(session, mail.recipient)
         exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
         members = find_owners_of(session, exact[0].email) if exact else []
@@ -115,6 +117,7 @@ def _has_fresh_link(session: Session, members: list[Member], expires_at: datetim
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
     """Return the password reset that a link's token belongs to, if it is still valid."""
+    # Tokens have 43 characters. The bounds avoid a query for values that are clearly not tokens.
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))
@@ -227,6 +230,7 @@ class ConfirmationWriter:
             member = next((each for each in members if each.account_id == mail.account_id), None)
         if member is None or member.email_confirmed:
             return None
+        # Signed, not stored: a link may be used repeatedly, and the address in it voids it when the address changes.
         token = sign([member.id, member.email], self._secret, _PURPOSE)
         deadline = member.account.confirm_by
         stop = f" Otherwise, its API keys stop working on {moment_text(deadline)}." if deadline else ""
@@ -312,6 +316,7 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     role = Role(member.role)
     set_email(session, member, change.email)
     confirm_email(member)
+    # An intruder may know the current password, so a random one replaces it until the owner chooses another.
     member.password_hash = password_hash
     if member.codes_since is not None and member.codes_since >= change.expires_at - UNDO_FOR:
         switch_off(member)  # Otherwise, an intruder's two-factor codes would lock the member out.

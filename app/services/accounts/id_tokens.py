@@ -54,11 +54,13 @@ def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Pe
     profile: Mapping[str, Any] = claims
     if "email" not in claims:
         profile = provider.userinfo(str(answer.get("access_token", "")))
+        # OpenID Connect Core, section 5.3.2: otherwise, a swapped access token could supply another person's address.
         if profile.get("sub") != claims["sub"]:
             raise AnswerRefused("The provider returned a different person.")
     email, name = profile.get("email"), profile.get("name", claims.get("name"))
     if not isinstance(email, str) or not email:
         raise AnswerRefused("The provider returned no e-mail address.")
+    # An unverified address is only a claim. Linking by it would let anyone take over the member with this address.
     if profile.get("email_verified") is not True:
         raise AnswerRefused("The provider has not verified your e-mail address; verify it there first.")
     display_name = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""
@@ -78,10 +80,12 @@ def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, An
     except (JoseError, ValueError, TypeError) as error:
         raise AnswerRefused(f"The provider's ID token is not valid ({_kind(error)}).") from error
     audience = claims["aud"]
+    # OpenID Connect Core, section 3.1.3.7, rules 4 and 5.
     if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != provider.client_id:
         raise AnswerRefused("The provider's ID token is for another application.")
     if "azp" in claims and claims["azp"] != provider.client_id:
         raise AnswerRefused("The provider's ID token is for another application.")
+    # The nonce ties the token to this browser's login, so that a stolen token cannot be replayed elsewhere.
     if not isinstance(claims["nonce"], str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
         raise AnswerRefused("The provider's ID token belongs to another login.")
     if not (0 < len(claims["sub"]) <= MAX_SUBJECT and claims["sub"].isprintable()):

@@ -60,6 +60,7 @@ def create_invitation(
     """
     refuse_key(by, role)
     lock_as_owner(session, account_id, by)
+    # Only members of this account are checked: the response must not reveal who uses the service.
     if any(member.account_id == account_id for member in find_members(session, email)):
         raise field_error("email", "taken", "already belongs to a member")
     existing = select(Invitation.id).where(
@@ -153,6 +154,7 @@ def accept_invitation(
             a change.
     """
     account_id = get_open_invitation(session, token, secret).account_id
+    # The account before the invitation, in the order of every other function that locks both.
     account = get_account(session, account_id, lock=True)
     locked = select(Invitation).where(Invitation.token_hash == hash_token(token, secret))
     invitation = session.scalar(locked.with_for_update(**ROW_LOCK).execution_options(populate_existing=True))
@@ -167,6 +169,7 @@ def accept_invitation(
         email=invitation.email,
         password_hash=password_hash,
         role=Role(invitation.role),
+        # A link that was only mailed proves control of the mailbox. One that an inviter passed on does not.
         confirmed=confirmed or invitation.is_mailed,
     )
 

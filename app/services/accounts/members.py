@@ -142,6 +142,7 @@ def set_email(session: Session, member: Member, email: str, *, by_key: bool = Fa
     member.email = email
     if is_moved:
         member.email_confirmed, member.email_by_key = False, by_key
+        # The lookup of other members would otherwise write the address before its key columns are set.
         with session.no_autoflush:
             _set_keys(session, member)
 
@@ -210,6 +211,7 @@ def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
     """
     account = get_account(session, account_id, lock=True)
     if by is not None:
+        # Read again under the lock, because the caller may have lost the role since the request began.
         member = session.get(Member, by, populate_existing=True)
         if member is None or member.role != Role.OWNER:
             raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "You are no longer an owner of this account.")
@@ -267,6 +269,7 @@ def flush_email(session: Session) -> None:
     """
     try:
         session.flush()
+    # The unique index decides, since two requests may pass an earlier check at the same time.
     except IntegrityError as error:
         raise _email_in_use() from error
 

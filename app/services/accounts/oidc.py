@@ -277,6 +277,8 @@ def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[st
     with requests.request(
         method,
         url,
+        # Uncompressed, so that the limit of bytes also holds for what is parsed: a small gzip body may expand to
+        # gigabytes.
         headers={"Accept": "application/json", "Accept-Encoding": "identity", **headers},
         timeout=(CONNECT_SECONDS, READ_SECONDS),
         allow_redirects=False,
@@ -349,9 +351,11 @@ def take_over(session: Session, member: Member, password_hash: str) -> bool:
     switch_off(member)  # Otherwise, two-factor codes of the person who typed the address would lock the member out.
     end_resets(session, member.id)
     end_other_sessions(session, member.id, None)
+    # Another member created the account legitimately, so only this member's own access is revoked.
     if first_owner(session, member.account_id).id != member.id:
         return False
     session.execute(delete(Login).where(Login.account_id == member.account_id))
+    # The person who registered with someone else's address may have added accomplices.
     for table in (Member, Invitation):
         for other in session.scalars(select(table).where(table.account_id == member.account_id)).all():
             if other is not member:

@@ -77,6 +77,7 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
     if step is None:
         raise field_error("code", "incorrect", "is not the code that the app shows now")
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
+    # The step is stored, so that the code that completed the setup cannot be used again for a login.
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step
     member.recovery_hashes = [_recovery_hash(_normal(each), secret) for each in recovery]
     member.new_codes_salt = member.new_codes_until = None

@@ -32,6 +32,7 @@ _SIGNATURE_BYTES = 16
 
 @cache
 def _key(secret: str) -> bytes:
+    # A separate key for this purpose: nothing else that the service signs can serve as a query ID.
     return hashlib.blake2b(secret.encode(), digest_size=32, person=b"query-id").digest()
 
 
@@ -70,6 +71,7 @@ def read_query_id(secret: str, site_id: int, text: str, moment: datetime) -> str
     if not hmac.compare_digest(signature, _sign(secret, payload)) or _encode(signed) != text:
         raise _unknown()
     searched_site, searched_at, _ = _HEAD.unpack_from(payload)
+    # Otherwise, a visitor of one site could record clicks on another.
     if searched_site != site_id:
         raise _unknown()
     if to_microseconds(moment) - searched_at > LIFETIME_MICROSECONDS:
@@ -154,4 +156,5 @@ def document_key(document_id: str) -> int:
 
 def _digest(text: str) -> int:
     """Return a hash of 63 bits."""
+    # The columns are signed.
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1

@@ -203,6 +203,8 @@ def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
 
 
 def _insert(session: Session, events: Sequence[_Event]) -> None:
+    # In order of arrival, because ids decide between events of the same time. ``= 1`` yields a boolean in PostgreSQL,
+    # which does not convert numbers.
     columns = (
         "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched, visitor, channel, "
         "page"
@@ -246,6 +248,7 @@ def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Cha
     """
     clicks: dict[tuple[int, int, str], ClickEntry] = {}
     for entry in entries:
+        # The first of several equal clicks counts, as it does in SQL.
         clicks.setdefault((entry.site_id, entry.search_key, entry.document_id), entry)
     if not clicks:
         return
@@ -267,6 +270,7 @@ def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Cha
 
 def _insert_clicks(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
     """Insert clicks. Returns the site ID, search key, and document ID of each new click."""
+    # Without ``WHERE true``, SQLite would parse ON CONFLICT as the beginning of a join condition.
     columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
     rows = execute_rows(
         session,

@@ -68,6 +68,7 @@ class Journal:
         fresh = directory / f".{name}.new"
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Queries may contain personal data, so other users of the machine must not read the file.
             descriptor = os.open(fresh, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -119,11 +119,13 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
     today = to_microseconds(clock.now()) // DAY_MICROSECONDS
     with database.write() as session:
         lock_sites(session, [site.id])
+        # First of all, so that events that leave a journal from now on are dropped.
         session.merge(VisitorErasure(site_id=site.id, visitor=visitor, erased_at=clock.now()))
     searches = select(SearchEvent).where(SearchEvent.site_id == site.id, SearchEvent.session_id == session_id)
     search_keys: set[int] = set()
 
     def is_counted(event: SearchEvent | SearchClick) -> bool:
+        # Roll-ups of earlier days may be deleted already, and nothing can be subtracted from them.
         return _day_of(event) >= today - retention_days
 
     def take_searches(events: Sequence[SearchEvent], changes: Changes, _session: Session) -> None:
@@ -139,6 +141,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
             key = site.id, _day_of(click), click.query, click.document_id
             changes.add_click(key, click.position, None, click.channel, first=search not in clicked, sign=-1)
             clicked.add(search)
+        # The site may have learned from these clicks, so it learns anew without them.
         session.execute(update(ClickLessons).where(ClickLessons.site_id == site.id).values(learned_day=None))
 
     erased_searches = _erase(database, site.id, SearchEvent, searches, take_searches, today)
@@ -252,6 +255,7 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
     with database.write() as session:
         lock_sites(session, [site_id])
         if _delete_rows(session, site_id, before_day=first_kept_day):
+            # Last, because these rows make the next step find the site.
             session.execute(delete(SiteDay).where(SiteDay.site_id == site_id, SiteDay.day < first_kept_day))
     return True
 
@@ -260,6 +264,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
     """Delete one batch of a site's rows, all or those before ``before_day``. Returns whether none are left."""
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
+        # ``and`` ends the step at the first table with rows left, which bounds the length of the transaction.
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)
         and _delete_chunk(session, ClickDay, site_id, ClickDay.day, before_day)
         and _delete_chunk(session, ClickAnchorDay, site_id, ClickAnchorDay.day, before_day)
@@ -278,6 +283,7 @@ def _delete_chunk(
     before: int | datetime | None,
 ) -> bool:
     key = table.__mapper__.primary_key
+    # A subquery, because PostgreSQL's DELETE has no LIMIT.
     chunk = select(*key).where(table.site_id == site_id).order_by(dated).limit(STEP)
     if before is not None:
         chunk = chunk.where(dated < before)

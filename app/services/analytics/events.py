@@ -97,6 +97,7 @@ class EventRecorder:
         self._maintenance_due = 0.0
 
     def _after_fork(self) -> None:
+        # A journal has one writer, so the child starts its own.
         journals = [*self._given_up, self._journal]
         self._reset_state()
         for journal in journals:
@@ -119,6 +120,7 @@ class EventRecorder:
         # Setting an event takes a lock, so avoid it on most calls.
         if not self._wake.is_set():
             self._wake.set()
+        # Started by the first event: a thread that the master process started would not exist in its workers.
         if self._thread is None and self._background:
             self.start()
 

@@ -79,6 +79,8 @@ class JournalMover:
                 return 0, portion.end
             if position is None:
                 session.add(EventJournal(id=journal.id, directory_id=self._identity(), position=portion.end))
+                # Now, so that another process that found no position, either, fails on the primary key before it stores
+                # the events.
                 session.flush()
             else:
                 session.execute(update(EventJournal).where(EventJournal.id == journal.id).values(position=portion.end))

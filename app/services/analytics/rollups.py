@@ -114,6 +114,7 @@ class Changes:
             matched: As ``SearchEvent.matched``.
         """
         key = site_id, occurred_at // DAY_MICROSECONDS, query
+        # Time and result in one number, so that the greatest number is the latest run, in SQL as well.
         run = occurred_at * 8 + RUN_CODES[matched if results_count else PARTIAL]
         self.runs[key] = max(run, self.runs.get(key, 0))
 
@@ -166,6 +167,7 @@ def lock_sites(session: Session, site_ids: Iterable[int]) -> None:
     """
     if session.get_bind().dialect.name == "sqlite":
         return
+    # Few locks for all sites: a transaction with a lock for each of its sites could fill PostgreSQL's lock table.
     for bucket in sorted({site_id % _BUCKETS for site_id in site_ids}):
         session.execute(
             text("SELECT pg_advisory_xact_lock(:class, :bucket)"), {"class": _ADVISORY_CLASS, "bucket": bucket}

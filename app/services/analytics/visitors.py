@@ -91,6 +91,8 @@ class VisitorKeys:
             if self._current is not None and self._current[0] == period:
                 return self._current[1]
             try:
+                # With the server's secret, so that the database alone does not reveal IP addresses: there are only four
+                # billion IPv4 addresses to try.
                 self._current = period, self._read(period) + self._secret
             except SQLAlchemyError as error:
                 if not is_unavailable(error):
