@@ -158,6 +158,7 @@ class Browser:
                 # The browser's own arguments cannot be set if it runs elsewhere, so each context has the proxy, too.
                 context = await chromium.new_context(
                     user_agent=self._user_agent,
+                    # Requests of service workers would bypass the interception.
                     service_workers="block",
                     accept_downloads=False,
                     reduced_motion="reduce",
@@ -193,6 +194,7 @@ class Browser:
                         args=list(ARGUMENTS),
                         # Chromium refuses to run as root with its sandbox.
                         chromium_sandbox=os.geteuid() != 0,
+                        # The worker process handles signals itself: it hands back its runs before the browser ends.
                         handle_sigint=False,
                         handle_sigterm=False,
                         handle_sighup=False,
@@ -208,6 +210,7 @@ class Browser:
         """End the browser by force if it does not end by itself."""
         chromium, process_id = self._chromium, self._process_id
         self._chromium, self._process_id = None, None
+        # Killed first, because a hanging browser does not answer a request to close.
         if process_id is not None:
             _kill(process_id)
         if chromium is not None:
@@ -264,6 +267,7 @@ def _private_bytes(process_id: int) -> int:
         folder = Path(f"/proc/{waiting.pop()}")
         with contextlib.suppress(OSError):
             _, resident, shared, *_ = map(int, (folder / "statm").read_text().split())
+            # Shared pages, such as the program itself, would otherwise count once for each of some ten processes.
             total += (resident - shared) * os.sysconf("SC_PAGE_SIZE")
             for task in (folder / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())

@@ -39,6 +39,7 @@ _MAX_DRAINED_BYTES = 65_536
 _ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.9, application/pdf;q=0.9, */*;q=0.5"
 _REDIRECTS = {301, 302, 303, 307, 308}
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# Without CR and LF, which would start another header, and without spaces at the ends, which HTTP does not transmit.
 _HEADER_VALUE = re.compile(r"[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]{0,4094}[\x21-\x7e\x80-\xff])?")
 _OWN_HEADERS = {
     *("accept-encoding", "connection", "content-length", "expect", "host", "if-modified-since", "if-none-match"),
@@ -269,6 +270,7 @@ def _text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
+        # HTTP's historical encoding, in which every byte is a character, so that no server can cause an error.
         return value.decode("latin-1")
 
 
@@ -291,6 +293,7 @@ def _body(
     content_type = headers.get("content-type", "")
     if not (any_type or is_page(content_type)):
         raise _not_text(content_type)
+    # Before anything is read: a server usually declares the length of a large file.
     if not truncate and int(_length(headers) or 0) > max_bytes:
         raise _too_large(max_bytes)
     body = bytearray()
@@ -328,6 +331,7 @@ def _length(headers: Mapping[str, str]) -> str | None:
 def _drain(response: httpcore.Response, headers: Mapping[str, str]) -> None:
     """Read and discard a short body, so that the connection can be reused."""
     length = _length(headers)
+    # A body without a length may never end. Opening a new connection is cheaper than reading a long one.
     if length is not None and int(length) <= _MAX_DRAINED_BYTES:
         for _ in response.iter_stream():
             pass
@@ -359,6 +363,7 @@ def _refusal(status: int, headers: Mapping[str, str]) -> NotIndexed:
     reason = http_reason(status)
     if status in {429, 503}:
         seconds = _retry_after(headers.get("retry-after", ""))
+        # A 503 without ``Retry-After`` is more often a failure than a request to slow down.
         if seconds is None and status == 429:
             seconds = _WITHOUT_RETRY_AFTER_SECONDS
         if seconds is not None and seconds <= MAX_RETRY_AFTER_SECONDS:

@@ -120,6 +120,7 @@ class CheckedBackend(httpcore.NetworkBackend):
             httpcore.ConnectTimeout: The time is up.
         """
         addresses = self._addresses(host, port)
+        # All addresses, not only the one that is used: a name with a public and a private address may be an attack.
         for address in addresses:
             if not self.allows(address):
                 raise PrivateAddressError(f"{host} is {address}")
@@ -142,6 +143,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         literal = literal_address(host)
         if literal is not None:
             return [literal]
+        # In another thread, because getaddrinfo has no timeout, and a hostile name server may answer after minutes.
         look_up = self._look_ups.submit(self._resolver, host, port)
         try:
             addresses = look_up.result(timeout=_time_left(None, httpcore.ConnectTimeout))
@@ -239,6 +241,8 @@ class Network:
             nonlocal connected
             # No such event means that an idle connection of the pool was used.
             connected = connected or event.startswith("connection.connect_tcp")
+            # The only event between the end of the request and the wait for the response. Requests without a body have
+            # it, too.
             if event == "http11.send_request_body.complete":
                 on_sent()
 

@@ -97,6 +97,7 @@ class Rendering:
         page.on("requestfailed", self._finish)
         await context.route("**/*", self._answer)
         devtools = await context.new_cdp_session(page)
+        # Not "load": a page with an endless request would never get there. ``_settle`` waits instead.
         await page.goto(self.page.url, wait_until="commit")
         tree = await devtools.send("Page.getFrameTree")
         # A world of its own, in which the page's scripts cannot replace any function.
@@ -164,6 +165,7 @@ class Rendering:
         await route.abort("aborted")
 
     def _may_fetch(self, kind: str, method: str, url: str) -> bool:
+        # Only GET, because other methods could change something on the site.
         if kind not in _FETCHED_TYPES or method != "GET" or urlsplit(url).scheme not in ("http", "https"):
             return False
         self.requests += 1

@@ -97,9 +97,11 @@ class HostPace:
 
     def give_back(self, turn: Turn, now: float, *, pause: float = 0.0) -> HostPace:
         """End ``turn``: return the pace updated with the host's response time and the requested pause."""
+        # The lease has expired, and another request may have taken its place.
         if turn.token not in self.active:
             return self
         active = {token: at for token, at in self.active.items() if token != turn.token}
+        # A moving average, so that one slow response does not delay the rest of a run.
         slowness = (self.slowness + min(max(0.0, now - turn.taken_at), LEASE_SECONDS)) / 2
         next_at = self.next_at if self.next_at <= now + MAX_PAUSE_SECONDS else now
         return HostPace(max(next_at, now + pause), slowness, active)

@@ -162,6 +162,7 @@ def _inflate(pieces: Iterable[bytes], wbits: int | None) -> Iterator[bytes]:
             if inflater is None:
                 if has_started and not packed.startswith(b"\x1f"):
                     return  # Some servers pad the end with zeros.
+                # A new object for each member: gzip files may consist of several, one after the other.
                 inflater = zlib.decompressobj(wbits or _deflate_wbits(packed))
                 has_started = True
             try:
@@ -175,6 +176,7 @@ def _inflate(pieces: Iterable[bytes], wbits: int | None) -> Iterator[bytes]:
                 inflater = None
             else:
                 packed = inflater.unconsumed_tail
+                # A full piece means that zlib may hold back more output, even if all input is consumed.
                 if not packed and len(unpacked) < _UNPACKED_PIECE_BYTES:
                     break
     if inflater is not None:
@@ -219,6 +221,7 @@ class Cookies:
             headers["Set-Cookie"] = value
         with self._lock:
             self._jar.extract_cookies(_Response(headers), Request(url))  # type: ignore[arg-type]  # noqa: S310
+            # The jar has no way to remove the oldest cookies. A site with so many does not depend on them.
             if len(self._jar) > _MAX_COOKIES:
                 self._jar.clear()
 

@@ -119,6 +119,7 @@ class Robots:
             NotIndexed: robots.txt cannot be fetched at the moment. It is requested again after a minute.
         """
         origin = parse_url(url).origin
+        # Held during the fetch, so that several threads of a run do not request the same file.
         with self._lock:
             until, entry = self._cache.pop(origin, (0.0, None))
             if entry is None or self._now() >= until:
@@ -142,10 +143,13 @@ class Robots:
         except TryLater:
             raise
         except NotIndexed as error:
+            # RFC 9309, section 2.3.1.3: a missing file allows everything. Section 2.3.1.4: an unreachable one forbids
+            # everything.
             if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
                 return float("inf"), Rules("")
             failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is crawled: {error.message}")
             return self._now() + _FAILURE_SECONDS, failure
+        # For the rest of the run, which is far shorter than the 24 hours that RFC 9309 allows.
         return float("inf"), Rules.read(fetched.body)
 
 

@@ -232,11 +232,13 @@ def _write(state: RunState) -> bool:
     """
     if not write_batch(state):
         return False
+    # Learned as early as possible, so that fewer documents must be written again at the end of the run.
     if not state.titles.prefix and not state.titles.suffix:
         state.titles = state.retry(learn_titles)
     if state.plan_is_full:
         # Since the plan was full, documents may have been deleted, or the plan changed.
         state.plan_is_full = state.retry(room_in_plan) == 0
+    # Between batches, when everything is in SQL and another process can continue the run without loss.
     if state.control.has_used_its_turn and state.retry(has_waiting_runs):
         raise RunInterrupted
     return True
@@ -252,6 +254,7 @@ def _postpone(current: _Pass, queued: QueuedPage) -> bool:
     if current.attempts[queued.url] >= MAX_ATTEMPTS:
         del current.attempts[queued.url]
         return False
+    # Not immediately: the pages that are already in flight would have to wait for the same host.
     current.postponed.append((current.started + MAX_IN_FLIGHT, queued))
     return True
 
@@ -314,6 +317,7 @@ def _settle_redirected(
 ) -> None:
     """Skip a URL that redirects, and settle its target with the response unless the target is already settled."""
     add_outcome(state, decide_redirected(state, queued, target))
+    # The response is dropped here, although it was fetched: the target will be settled with its own.
     if target in state.batch.outcomes or any(page.url == target for page in current.in_flight.values()):
         return
     if state.retry(read_status, target) in (None, "waiting"):

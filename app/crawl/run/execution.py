@@ -190,6 +190,7 @@ def _check_start(state: RunState) -> None:
         raise RunFailed(ErrorCode.SITE_INACTIVE, "The site was deleted." if state.site.deleted_at else message)
     if state.run.cancelled:
         raise RunCancelled
+    # A page that kills the process, for example by its memory, would otherwise do so forever.
     if state.run.lapses > MAX_LAPSES:
         raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was interrupted too many times.")
 
@@ -209,6 +210,7 @@ def _begin_sync(state: RunState) -> int | None:
         log.info("run %s starts again: its sync has lapsed", state.run.id)
         state.retry(restart_run)
     syncs, site, source = state.parts.syncs, state.site, state.source
+    # ``replace``, because an earlier run may have been killed between its sync's begin and the next line.
     sync = state.control.retry(lambda: syncs.begin(site.account_id, site.id, source.id, replace=True))
     state.retry(change_run, sync_id=sync.id)
     return None
@@ -265,6 +267,7 @@ def _check_completeness(state: RunState) -> None:
     error = state.start_error
     if state.urls is None and error is not None and is_failure(error.reason):
         raise RunFailed(error.reason, error.message)
+    # Otherwise, an outage of the site would remove most of its pages from the search.
     unreadable, pages = state.retry(count_unreadable)
     if unreadable > MAX_UNREADABLE_PAGES and unreadable * 100 > pages * MAX_UNREADABLE_PERCENT:
         raise RunFailed(INCOMPLETE, f"{number(unreadable)} of {counted(pages, 'page')} could not be read.")
@@ -390,6 +393,7 @@ def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
     """Report a sitemap that cannot be read. Unless it is permanently gone, the run doesn't remove documents."""
     if url == state.source.url and state.source.kind == "sitemap":
         raise RunFailed(error.reason, error.message)
+    # Neither robots.txt nor the owner names this URL, so its absence does not make the run incomplete.
     is_guess = state.source.kind == "website" and url == _default_sitemap(state)
     failure = is_failure(error.reason)
     if is_guess and (error.reason == Reason.BAD_SOURCE or not failure):

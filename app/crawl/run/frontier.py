@@ -172,6 +172,7 @@ def add_urls(
     urls = list(fresh)
     for start in range(0, len(urls), _STEP):
         step = urls[start : start + _STEP]
+        # Read instead of ON CONFLICT, because the order and the counts must not have gaps for known URLs.
         for url in session.scalars(select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url.in_(step))).all():
             del fresh[url]
     # The run will not see all pages, so it must not remove the documents of pages that it has not seen.

@@ -80,6 +80,7 @@ def write_batch(state: RunState) -> bool:
     if not outcomes:
         return False
     rejected_ids = _write_documents(state, outcomes)
+    # The whole run stops adding documents, since every later batch would be rejected, too.
     if rejected_ids:
         state.plan_is_full = True
         state.indexed_count -= len(rejected_ids)

@@ -104,6 +104,8 @@ class RunControl:
             self._ended.clear()
 
     def _end(self, signal: type[Exception]) -> None:
+        # The first reason counts: a run that lost its claim must not be turned into a cancelled one, which writes its
+        # end.
         if not self._ended.is_set():
             self._signal = signal
             self._ended.set()

@@ -110,6 +110,7 @@ def store_outcomes(state: RunState, outcomes: Sequence[Outcome]) -> None:
                 store_record(session, run.source_id, outcome.url, outcome.page)
             elif outcome.forget:
                 delete_record(session, run.source_id, outcome.url)
+        # In the same transaction, so that a repeated or killed batch is never counted twice.
         count_crawled(session, state.site.account_id, run.indexed + run.unchanged - crawled_before)
 
 
@@ -166,6 +167,7 @@ def forget_lost_pages(state: RunState) -> None:
         )
         lost = (SourcePage.source_id == run.source_id) & ~discovered.exists()
         row = {"run_id": run.id, "position": run.found, "depth": 0, "status": "removed", "removed": True}
+        # In SQL, because a run may lose hundreds of thousands of pages.
         values = select(SourcePage.url, *(literal(value) for value in row.values()))
         documents = values.where(lost, SourcePage.document_id.is_not(None))
         session.execute(insert(RunPage).from_select(["url", *row], documents, include_defaults=False))
@@ -212,6 +214,7 @@ def _failed_twice(session: Session, run: SourceRun) -> bool:
         SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
     )
     newest = session.scalars(newest_first(ended).limit(3)).all()
+    # One failure may pass by itself, and a third one is no news.
     return newest[:2] == ["failed", "failed"] and newest[2:] != ["failed"]
 
 

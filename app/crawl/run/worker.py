@@ -124,6 +124,7 @@ class Worker:
                 with self._parts.database.write() as session:
                     return renew_claim(session, claim)
 
+            # While the database is away, the runs continue: no other process can claim them, either.
             state = _unless_unavailable(write, ClaimState.VALID)
             if state is ClaimState.CANCELLED:
                 work.control.cancel()
@@ -133,6 +134,7 @@ class Worker:
     def _end_all(self) -> None:
         for work in list(self._work.values()):
             work.control.interrupt()
+        # All are told first, so that they stop at the same time instead of one after the other.
         for work in list(self._work.values()):
             work.thread.join(timeout=STOP_SECONDS)
 

@@ -312,6 +312,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     run.lapses += run.lease is not None
     run.status = "running"
     run.started_at = run.started_at or moment
+    # A new name with each claim: a process that was only slow finds that its name is gone, and stops writing.
     run.lease = secrets.token_hex(10)
     run.lease_until = moment + LEASE
     session.flush()
@@ -324,9 +325,11 @@ _ANY_OPEN = select(SourceRun.id).where(SourceRun.status.in_(["queued", "running"
 
 def _is_waiting(moment: Any) -> Any:
     """Return the SQL condition that a run, joined with its account, can be claimed at ``moment``."""
+    # A claim much further ahead was written by a machine whose clock was wrong, and would block the run until then.
     lapsed = or_(SourceRun.lease_until.is_(None), has_come(SourceRun.lease_until, moment, 2 * LEASE))
     return and_(
         or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed),
+        # A cancelled run of a suspended account is claimed only to store its end.
         or_(Account.suspended_at.is_(None), SourceRun.cancelled),
     )
 

@@ -36,6 +36,7 @@ def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | No
     if period is None:
         return None
     length = int(period.total_seconds()) * 1_000_000
+    # Derived from the ID, so that it needs no column and survives changes of the schedule.
     offset = int.from_bytes(hashlib.sha256(source_id.encode()).digest()[:8], "big") % length
     earliest = to_microseconds(after) + 1
     return from_microseconds(earliest + (offset - earliest) % length)
