@@ -129,6 +129,7 @@ class Jobs:
         """Stop the threads and write data that is only in memory."""
         self._stopping.set()
         for thread in self._threads:
+            # Bounded, because gunicorn kills a worker that takes too long to stop, and the writes below would be lost.
             thread.join(timeout=10)
         self._worker.stop()
         _attempt(Job("webhooks", 0, self._runtime.deliverer.stop))

@@ -209,6 +209,7 @@ def _sort(keys_sent: Sequence[str]) -> tuple[SortKey, ...]:
         if match is None:
             message = f"Invalid value at `.sort`: {text[:80]!r} is not `field:asc` or `field:desc`."
             raise GatewayError("invalid_search_sort", message)
+        # The first of two keys for one field decides, so the second has no effect.
         keys.setdefault(match[1], SortKey(match[1], match[2] == "desc"))
     if len(keys) > MAX_SORT_KEYS:
         raise GatewayError(

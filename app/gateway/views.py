@@ -98,6 +98,7 @@ _BODY_ERRORS = {
 
 @blp.record_once
 def _answer_errors(state: BlueprintSetupState) -> None:
+    # First, because the responder of this API would otherwise render the error in its own format.
     state.app.extensions["error_responders"].insert(0, respond)
 
 

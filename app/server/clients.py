@@ -102,6 +102,7 @@ class Clients:
 
     def make_room(self) -> None:
         """Close one in twenty of the watched connections, nearest deadlines first."""
+        # Several at once, since sorting all connections for each new one would let an attacker occupy the event loop.
         count = len(self._watched) // 20 + 1
         for conn in heapq.nsmallest(count, self._watched, key=lambda conn: conn.sock.deadline):
             self._abort(conn)
@@ -129,6 +130,8 @@ class Clients:
         self._large_bodies.leave(conn)
         self._unwatch(conn)
         conn.unregister(self._worker.poller)
+        # gunicorn accepts no more connections once its count reaches the limit, so a missed decrement would end the
+        # service.
         self._worker.nr_conns -= 1
         conn.sock.release()
 

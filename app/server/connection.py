@@ -78,6 +78,7 @@ class Socket(socket.socket):
 
     def _progress(self, count: int) -> None:
         """Extend the deadline after progress, at most to ``PATIENCE_SECONDS`` from now."""
+        # Progress earns time. A client that sends a byte now and then therefore runs out of it.
         self.deadline = min(time.monotonic() + PATIENCE_SECONDS, self.deadline + count / MIN_BYTES_PER_SECOND)
 
     def receive_available(self, size: int = PIECE_BYTES) -> int:
@@ -110,6 +111,8 @@ class Socket(socket.socket):
         """
         while not self.received and not self.ended:
             if not self.may_wait:
+                # Only a request that contradicts its own head gets here: the event loop has received everything that
+                # was announced.
                 raise TimeoutError(errno.ETIMEDOUT, "the request is longer than its head announced")
             if not self.deadline:
                 self.set_deadline(PATIENCE_SECONDS)
@@ -182,6 +185,7 @@ class Socket(socket.socket):
         seconds = self.deadline - time.monotonic()
         if self._timeout is not None:
             seconds = min(seconds, self._timeout)
+        # Not ``select.select``, which fails for descriptors above 1,023.
         poll = select.poll()
         poll.register(self, event)
         if seconds <= 0 or not poll.poll(seconds * 1000):
@@ -218,6 +222,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
 
     def start_next_request(self) -> None:
         """Prepare for the next request, which gunicorn may have read together with the last one."""
+        # A client may send its next request before the response, and gunicorn's parser reads in blocks.
         self.sock.received[:0] = self.parser.unreader.take_buffered()
         self._start_request()
 

@@ -44,8 +44,10 @@ limit_request_line = 8190
 graceful_timeout = 30
 timeout = 60
 keepalive = 30
+# Loaded once, before the fork: workers start fast, and share the memory of the modules.
 preload_app = True
 control_socket_disable = True
+# Whether a proxy's scheme is trusted. Client addresses are decided by TRUSTED_PROXIES instead.
 forwarded_allow_ips = "127.0.0.1,::1"
 # Not every proxy removes a client's SCRIPT_NAME, which would change the path after the proxy has checked it.
 forwarder_headers = ""
@@ -68,6 +70,7 @@ _master = os.getpid()
 
 
 def _remove_metrics() -> None:
+    # Workers inherit the exit handler, but must not remove the folder of the others.
     if os.getpid() == _master:
         shutil.rmtree(_metrics_folder, ignore_errors=True)
 
@@ -115,6 +118,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
     bound_arenas()
     runtime: Runtime = worker.app.wsgi().extensions["runtime"]
+    # Without closing: a TLS or protocol message from the child would end the parent's connection.
     runtime.database.dispose(close=False)
     runtime.shares.share_out(worker.cfg.threads, lambda: worker.tpool.aside())
     worker.app.wsgi().extensions["jobs"].start()

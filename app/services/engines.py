@@ -201,6 +201,8 @@ def run_due_tasks(
             continue
         with database.write() as session:
             if resume_at is None:
+                # After the task, not in one transaction with it: a process that dies in between leaves the task, which
+                # is repeated.
                 session.execute(delete(EngineTask).where(EngineTask.id == task.id))
                 finished += 1
             else:
@@ -262,4 +264,5 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
     with database.write() as session:
         session.execute(delete(Sync).where(Sync.site_id == site_id))
         events.forget_site(session, site_id)
+    # Last, because an outage of the counter store then only repeats the cheap steps above.
     counters.forget_site(account_id, site_id, now=now().timestamp())

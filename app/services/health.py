@@ -64,6 +64,7 @@ def _check_engine(engines: Engines, identity: str) -> float | None:
     """Check an engine, and return its free share of disk or memory."""
     engine = engines.get_engine(identity)
     engine.check()
+    # Only the choice of an engine for a new site needs it.
     return engine.free_share() if len(engines.all()) > 1 else None
 
 
@@ -158,11 +159,13 @@ class HealthMonitor:
         with self._database.write() as session:
             if self._database.is_sqlite:
                 session.execute(text("SELECT 1"))
+            # After a failover, the service may still be connected to the former primary, which is read-only now.
             elif session.scalar(text("SHOW transaction_read_only")) == "on":
                 raise ReadOnly("the database does not accept changes")
 
     def _write_to_disk(self) -> None:
         with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
+            # Unbuffered: a full disk shows in a short write, which a buffer would delay until the file is closed.
             if file.write(_SCRAP) < len(_SCRAP):
                 raise OSError(f"{self._folder} is full")
 

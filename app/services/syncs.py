@@ -205,6 +205,7 @@ class Syncs:
             BackendUnavailable: The documents are removed but searches may still find them; call this again.
         """
         last = self._sweep(account_id, site_id, sync_id, max_removed_percent)
+        # Before the sync ends: if the engine is unavailable, the background job finds a running sync and finishes it.
         self._indexer.apply(site_id, last.revision)
 
         def write(session: Session) -> Written[int]:
@@ -249,6 +250,7 @@ class Syncs:
             for sync in lapsed:
                 session.execute(
                     update(Sync)
+                    # Compared again, because a call may have arrived since the sync was read.
                     .where(Sync.number == sync.number, Sync.status == "running", Sync.called_at == sync.called_at)
                     .values(status="lapsed", ended_at=sync.called_at + SYNC_LAPSES_AFTER)
                 )
@@ -346,6 +348,7 @@ def _sweep_step(
 
 def _check_share(session: Session, sync: Sync, max_removed_percent: int) -> ApiError | None:
     """Return the 400 if a sync would remove too large a share of its source's documents; otherwise ``None``."""
+    # Compared once, in the transaction of the first removal, so that no write in between changes the share.
     total, unseen = count_of_source(session, sync)
     if unseen <= ALWAYS_REMOVED or unseen * 100 <= max_removed_percent * total:
         return None

@@ -37,6 +37,7 @@ def signed_headers(secret: str, message_id: str, moment: datetime, body: bytes) 
     """
     timestamp = str(int(moment.timestamp()))
     key = base64.b64decode(secret.removeprefix(_PREFIX))
+    # The scheme of https://www.standardwebhooks.com, for which libraries exist in many languages.
     signature = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
     return {
         "webhook-id": message_id,
@@ -149,6 +150,7 @@ class Deliverer:
             status = self._send(claim)
         except NotSent as not_sent:
             error = str(not_sent)
+        # Redirects are failures, too: following one could lead to an internal address.
         if status is not None and not 200 <= status < 300:
             error = f"The receiver returned status {status}."
         with self._database.write() as session:

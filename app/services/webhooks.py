@@ -88,6 +88,7 @@ def claim_delivery(session: Session) -> Claim | None:
         return None
     delivery, webhook = row
     moment = now()
+    # Counted before the attempt: a receiver that crashes the process must not be tried forever.
     delivery.attempts += 1
     delivery.attempted_at = moment
     # The lease is on the webhook, so that a receiver gets one event at a time.
@@ -114,6 +115,7 @@ def _due() -> Select[WebhookDelivery, Webhook]:
             Account.suspended_at.is_(None),
             or_(
                 has_come(WebhookDelivery.due_at, now(), timedelta(seconds=PAUSES.longest)),
+                # A new delivery is due in any case, even if the clock was set back since it was queued.
                 (WebhookDelivery.attempts == 0) & WebhookDelivery.due_at.is_not(None),
             ),
             or_(Webhook.lease_until.is_(None), has_come(Webhook.lease_until, now(), 2 * CLAIM)),

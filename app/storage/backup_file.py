@@ -159,12 +159,14 @@ def _tables(connection: Connection) -> list[Table]:
         for column in table.columns:
             if isinstance(column.type, JSON):
                 column.type.none_as_null = True  # NULL differs from the JSON value null.
+    # Alembic's table is not a part of the data: the manifest names the revision, and the restore migrates to it.
     return [table for table in metadata.sorted_tables if table.name != _VERSIONS]
 
 
 def _write_rows(connection: Connection, table: Table, member: IO[bytes]) -> int:
     binary = [place for place, column in enumerate(table.columns) if isinstance(column.type, LargeBinary)]
     count = 0
+    # A server-side cursor: the documents of an installation may exceed the machine's memory.
     rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(select(table))
     for row in rows:
         values = list(row)
@@ -340,6 +342,7 @@ def _set_sequences(connection: Connection, sequences: Mapping[str, int]) -> None
         reflected = Table(table, metadata, autoload_with=connection)
         (key,) = reflected.primary_key.columns
         highest = connection.execute(select(func.max(key))).scalar() or 0
+        # IDs of deleted rows must not be assigned again: old links, logs, and invoices still contain them.
         number = max(int(highest), sequences.get(table, 0))
         if number:
             connection.execute(

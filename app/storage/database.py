@@ -82,6 +82,7 @@ class Database:
         self._busy_timeout_seconds = busy_timeout_seconds
         self._turns = _WriterTurns(busy_timeout_seconds)
         self.engine = self._create_engine(pool_size)
+        # Rows stay readable after the commit: views use them when their transaction is over.
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
@@ -165,6 +166,7 @@ class Database:
         if connection.get_execution_options().get("writes", False):
             self._turns.begin(connection)
         else:
+            # So that all reads of a session see the same state. Without a transaction, each would see the latest.
             connection.exec_driver_sql("BEGIN")
 
     def dispose(self, *, close: bool = True) -> None:

@@ -185,6 +185,7 @@ class FileCopies:
     def _make(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
         # CPU time, so that a busy machine does not make the text seem expensive.
         begun, length, gzipped = time.thread_time(), 0, BytesIO()
+        # Without a time, so that equal texts have equal bytes.
         with gzip.GzipFile(fileobj=gzipped, mode="wb", compresslevel=LEVEL, mtime=0) as file:
             for piece in make():
                 length += file.write(piece)
@@ -201,6 +202,7 @@ class FileCopies:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(orjson.dumps(asdict(copy.header)) + b"\n" + copy.gzipped)
+            # Atomically, because other processes read copies without a lock.
             fresh.replace(self._path(name))
         except OSError:
             fresh.unlink(missing_ok=True)

@@ -96,6 +96,8 @@ class PostgresLocks(Locks):
                 # A long write is not an outage, so there is no timeout, as with file locks.
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(name)})
+            # The lock outlives transactions. An open one would keep PostgreSQL from cleaning up old rows for as long as
+            # it is held.
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
             try:
                 yield

@@ -86,6 +86,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                     heard_at = time.monotonic()
                 elif time.monotonic() - heard_at > quiet and self.server is not None:
                     if not self.server.answers():
+                        # Not ``close``, which would first send a message to the hanging server.
                         self.pgconn.finish()
                         raise psycopg.OperationalError("the database server does not respond")
                     heard_at, quiet = time.monotonic(), min(2 * quiet, LONGEST_QUIET_SECONDS)

@@ -190,7 +190,6 @@ def _check_start(state: RunState) -> None:
         raise RunFailed(ErrorCode.SITE_INACTIVE, "The site was deleted." if state.site.deleted_at else message)
     if state.run.cancelled:
         raise RunCancelled
-    # A page that kills the process, for example by its memory, would otherwise do so forever.
     if state.run.lapses > MAX_LAPSES:
         raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was interrupted too many times.")
 
@@ -267,7 +266,6 @@ def _check_completeness(state: RunState) -> None:
     error = state.start_error
     if state.urls is None and error is not None and is_failure(error.reason):
         raise RunFailed(error.reason, error.message)
-    # Otherwise, an outage of the site would remove most of its pages from the search.
     unreadable, pages = state.retry(count_unreadable)
     if unreadable > MAX_UNREADABLE_PAGES and unreadable * 100 > pages * MAX_UNREADABLE_PERCENT:
         raise RunFailed(INCOMPLETE, f"{number(unreadable)} of {counted(pages, 'page')} could not be read.")
@@ -393,7 +391,6 @@ def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
     """Report a sitemap that cannot be read. Unless it is permanently gone, the run doesn't remove documents."""
     if url == state.source.url and state.source.kind == "sitemap":
         raise RunFailed(error.reason, error.message)
-    # Neither robots.txt nor the owner names this URL, so its absence does not make the run incomplete.
     is_guess = state.source.kind == "website" and url == _default_sitemap(state)
     failure = is_failure(error.reason)
     if is_guess and (error.reason == Reason.BAD_SOURCE or not failure):

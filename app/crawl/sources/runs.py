@@ -325,11 +325,9 @@ _ANY_OPEN = select(SourceRun.id).where(SourceRun.status.in_(["queued", "running"
 
 def _is_waiting(moment: Any) -> Any:
     """Return the SQL condition that a run, joined with its account, can be claimed at ``moment``."""
-    # A claim much further ahead was written by a machine whose clock was wrong, and would block the run until then.
     lapsed = or_(SourceRun.lease_until.is_(None), has_come(SourceRun.lease_until, moment, 2 * LEASE))
     return and_(
         or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed),
-        # A cancelled run of a suspended account is claimed only to store its end.
         or_(Account.suspended_at.is_(None), SourceRun.cancelled),
     )
 

@@ -136,6 +136,7 @@ class DocumentWriter:
             _Batch(limits, documents, source, sync_id),
             partial(_put, account_id, site_id, self._max_site_fields),
         )
+        # The documents are stored. If the engine fails now, the background job indexes them later.
         with self._discounted_if_unavailable(account_id, {stored.day: len(documents)}):
             self._indexer.apply(site_id, stored.revision, stored.written)
         return BulkOutcome(len(documents), stored.created)

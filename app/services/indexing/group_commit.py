@@ -119,6 +119,8 @@ class GroupCommit:
             with self._lock:
                 if self._queue:
                     self._queue[0].leads = True
+                    # The next leader is a waiting thread: this one has its result, and its client must not wait for
+                    # another group.
                     self._queue[0].woken.set()
                 else:
                     self._has_leader = False
@@ -128,6 +130,7 @@ class GroupCommit:
             changed: set[int] = set()
             for members in _by_key(group):
                 try:
+                    # A savepoint for each writer, so that one invalid request does not roll back the others.
                     with session.begin_nested():
                         written = members[0].work(session, [waiting.request for waiting in members])
                 except Exception as error:
@@ -144,6 +147,7 @@ class GroupCommit:
                         waiting.result = outcome
                 if written.changed_account is not None:
                     changed.add(written.changed_account)
+            # Entered last and thus left after the commit, because the stack encloses the transaction.
             for account_id in sorted(changed):
                 after_commit.enter_context(changed_credentials(self._counters, account_id))
 

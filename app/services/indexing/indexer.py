@@ -81,6 +81,7 @@ class Indexer:
         self._failures.refuse(site_id)
         # Threads queue here first: one thread takes the lock between processes and applies the changes of all of them.
         with self._turns.setdefault(site_id, threading.Lock()):
+            # Checked inside the turn: the thread before may have applied this change, too.
             if self._applied.get(site_id, 0) < revision:
                 with self.site_lock(site_id):
                     self._apply(site_id, revision, written)
@@ -275,6 +276,7 @@ def _assign_index(
 ) -> None:
     # Gateway keys belong to the site, but keys issued by the engine are for the old index.
     end_direct_keys(session, EngineCredential.site_id == site.id)
+    # In the transaction of the switch, so that a process that dies now leaves no index behind.
     add_task(session, site.engine, DELETE_INDEX, site.engine_index, due_at=old_due_at)
     site.engine = engine.identity
     site.engine_index = index

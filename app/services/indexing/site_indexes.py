@@ -182,6 +182,8 @@ class Rebuilder:
                 # Send most documents without the lock, so that writers continue to update the old index.
                 revision = self._indexer.send(engine, site_id, index, 0, index_kinds, progress)
                 with self._indexer.site_lock(site_id):
+                    # Now with the lock: the few changes that arrived meanwhile, so that the new index lacks nothing
+                    # when it takes over.
                     revision = self._indexer.send(engine, site_id, index, revision, index_kinds, progress)
                     # An index on an unknown engine cannot be deleted from here.
                     is_kept = keep_old or not self._engines.knows(site.engine)

@@ -351,6 +351,7 @@ def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
 def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int) -> Sequence[tuple[int, str]]:
     """Return revision and ID of the next documents after ``after`` of a sync's source that it has not seen."""
     revision, identifier = after
+    # The first condition follows from the second, but lets the database read a range of the index.
     later = (StoredDocument.revision >= revision) & (
         (StoredDocument.revision > revision) | (StoredDocument.id > identifier)
     )

@@ -144,6 +144,7 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
 
     def cut() -> None:
         with suppress(OSError):
+            # The plain socket's method: that of a TLS socket would first exchange messages with the server.
             socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     timer = threading.Timer(LONGEST_SECONDS, cut)
@@ -327,6 +328,7 @@ def _is_free() -> ColumnElement[bool]:
 
 def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
     """Return the condition that no other process has claimed the mail since."""
+    # Each claim increments the attempts, so an equal number means that the claim is still this one.
     return Mail.id == mail.id, Mail.attempts == mail.attempts
 
 
