@@ -81,6 +81,7 @@ class ServerBackend(SearchBackend):
         """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
         synonyms = query.settings.synonyms
         if (
+            # A preview must not replace the synonyms that the site's visitors search with.
             query.is_preview
             or self._sent_synonyms.get(name) == synonyms
             or time.monotonic() < self._synonym_pauses.get(name, 0.0)
@@ -90,6 +91,7 @@ class ServerBackend(SearchBackend):
         try:
             with translated(name), readable():
                 self._put_synonyms(name, synonyms, is_first=name not in self._sent_synonyms, seconds=seconds)
+        # The search runs anyway: with old synonyms it is better than none.
         except BackendUnavailable as error:
             self._synonym_pauses[name] = time.monotonic() + _SYNONYM_PAUSE_SECONDS
             log.warning("index %s keeps its old synonyms for now: %s (%s)", name, error, error.__cause__)

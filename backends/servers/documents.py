@@ -48,17 +48,22 @@ def ordered_number(value: int | float) -> int:
 
     Whole numbers beyond 2**53 share the integer of the nearest double.
     """
+    # Adding 0.0 turns -0.0 into 0.0, which has other bits but is the same number.
     (bits,) = struct.unpack(">q", struct.pack(">d", float(value) + 0.0))
     return int(bits) if bits >= 0 else int(bits ^ 0x7FFF_FFFF_FFFF_FFFF)
 
 
 def sort_text(text: str) -> str:
     """Return ASCII text that sorts like the first 40 characters of ``text``, ignoring case; never empty."""
+    # In hexadecimal, since servers sort text by their own rules. The prefix keeps the text from being empty, which they
+    # would treat as missing.
     return "0" + fold_value(text)[:_SORT_CHARACTERS].encode().hex()
 
 
 def term(field: str, kind: str, value: str) -> str:
     """Return a token of 20 letters and digits that represents one value of one field."""
+    # A digest, because servers split, fold, or truncate the values themselves. NUL separates the parts, as no value
+    # contains it.
     return blake2b(f"{field}\0{kind}\0{value}".encode(), digest_size=10).hexdigest()
 
 

@@ -248,6 +248,7 @@ class HttpPool:
         data = None if body is None else Body.within(self._url.send_timeout_seconds, body)
         response, deadline = self._open(method, node, path, seconds, data, content_type, params)
         if data is not None:
+            # Sending has its own limit, so it must not use up the time in which the server may work.
             budget.extend(data.spent_seconds)
         with response:
             chunks, size = [], 0
@@ -276,6 +277,7 @@ class HttpPool:
                 yield Response(response.status_code, b"".join(self._chunks(response, node, deadline)))
                 return
             rest = b""
+            # No limit for the whole response, which may export a million documents, but for the time between two lines.
             for chunk in self._chunks(response, node, None):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in whole if line)
@@ -359,6 +361,7 @@ class HttpPool:
         # A session would otherwise send cookies that a load balancer sets, in all threads.
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         session.verify = self._url.ca_file or True
+        # No retries: whether a request may be repeated, and at which node, only the callers know.
         adapter = SendingAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=_POOL_SIZE, max_retries=0)
         session.mount("http://", adapter)
         session.mount("https://", adapter)

@@ -42,6 +42,7 @@ def checked(response: Response, refusal_of: Callable[[int, Any], Refusal]) -> Re
     cause = EngineError.of(response)
     if response.status in (401, 403):
         raise BackendMisconfigured("The search engine rejects the configured key.") from cause
+    # A redirect or a 1xx does not come from the engine, but from something in front of it.
     if not 400 <= response.status < 500:
         raise UnreadableReply from cause
     try:
@@ -79,6 +80,7 @@ def count_in(value: Any) -> int:
     Raises:
         ValueError: The value is not a count.
     """
+    # In Python, ``True`` is an integer, and ``int`` would silently truncate 1.5.
     if isinstance(value, bool | float) or int(value) < 0:
         raise ValueError(f"{value!r} is not a count")
     return int(value)

@@ -98,6 +98,7 @@ class TypesenseBackend(ServerBackend):
 
     def delete_index(self, index: str) -> None:
         name = checked_index_name(index)
+        # Before the deletion: afterwards, another process may create the collection anew with other fields.
         self._types.pop(index, None)
         self._searches.forget(index)
         self._forget_synonyms(index)
@@ -136,6 +137,7 @@ class TypesenseBackend(ServerBackend):
             # Without IDs nothing is deleted, but a missing collection must still raise an error.
             if not keys:
                 self._transport.get(_path(name), dict)
+            # In parts, because the condition is part of the URL, whose length Typesense limits.
             for at in range(0, len(keys), _DELETE_IDS):
                 condition = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
                 reply = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))

@@ -34,6 +34,7 @@ class TypesenseTransport(ApiCall):
     """Sends the typesense package's requests over :class:`~backends.servers.http.HttpPool` with failover."""
 
     def __init__(self, url: ServerUrl):
+        # The package's own retries are never used: every method that sends is overridden below.
         super().__init__(Configuration({"nodes": list(url.nodes), "api_key": url.key, "num_retries": 0}))
         self.url = url
         self.pool = HttpPool(url, {"X-TYPESENSE-API-KEY": url.key})
@@ -124,6 +125,7 @@ class TypesenseTransport(ApiCall):
         """
         data = _encoded(body)
         budget = self.pool.budget(seconds, time_shares(len(data or b"")))
+        # Documents are imported as lines of JSON, which is not JSON as a whole.
         content_type = "text/plain" if isinstance(body, bytes | str) else "application/json"
         failure: Exception | None = None
         tries = 0
@@ -137,6 +139,7 @@ class TypesenseTransport(ApiCall):
             except TransportFailure as error:
                 failure = error
                 self.cluster.note_failure(node)
+                # The server may still be applying the change, and sending it again would only add to its load.
                 if error.kind == "timeout":
                     break
             else:
