@@ -96,6 +96,7 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "servers-behind-the-service": "threats#servers-behind-the-service",
         "what-is-stored": "threats#what-is-stored",
     },
+    "search": {"why-a-hit-stands-there": "search#explain-a-hits-position"},
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
 """Maps a page to its moved sections: each former anchor to the section's current location below ``/docs``."""
