@@ -41,12 +41,11 @@ from schemas.search_rules import MAX_RULES
 from schemas.search_settings import (
     MAX_FILTER_VALUES,
     MAX_HIDDEN_SUGGESTIONS,
-    MAX_PREVIEWED_BYTES,
-    MAX_PREVIEWED_QUERIES,
     MAX_RULE_DOCUMENTS,
     MAX_RULE_WORDS,
     MAX_SYNONYMS,
 )
+from schemas.settings_previews import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_DOCUMENT_BYTES,

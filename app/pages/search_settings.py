@@ -29,7 +29,8 @@ from app.web.callers import current_caller
 from app.web.parsing import load_values, read_form_body
 from backends.languages import LANGUAGES
 from schemas.search_rules import MATCHES, MAX_RANK
-from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema, SettingsPreviewSchema
+from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
+from schemas.settings_previews import SettingsPreviewSchema
 
 _LANGUAGES = {code: each.name for code, each in sorted(LANGUAGES.items(), key=lambda item: item[1].name)}
 _MATCHES = {

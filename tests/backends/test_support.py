@@ -45,8 +45,8 @@ def test_declaration_without_an_attribute_is_rejected_by_name(missing: str) -> N
 
 
 def test_declaration_of_an_unknown_attribute_is_rejected_by_name() -> None:
-    with pytest.raises(TypeError, match=r"see: min_score$"):
-        support_with(min_score=everywhere("honored"))
+    with pytest.raises(TypeError, match=r"see: no_attribute$"):
+        support_with(no_attribute=everywhere("honored"))
 
 
 def test_exceptions_must_name_a_situation() -> None:

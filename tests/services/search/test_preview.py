@@ -24,7 +24,8 @@ from app.services.search.preview import (
 from app.services.sites import get_site
 from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
-from schemas.search_settings import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES, SearchSettingsSchema
+from schemas.search_settings import SearchSettingsSchema
+from schemas.settings_previews import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES
 from tests import shared_servers
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
