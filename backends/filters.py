@@ -186,7 +186,7 @@ class _Parser:
         token = self.peek()
         if token.kind != "end":
             hint = " Write keywords in capitals." if token.text.upper() in _KEYWORDS else ""
-            raise _reject(f"AND or OR was expected before {token.text!r}.{hint}", token.position)
+            raise _reject(f"Expected AND or OR before {token.text!r}.{hint}", token.position)
         return result
 
     def disjunction(self) -> Filter:
@@ -222,15 +222,15 @@ class _Parser:
         return result
 
     def condition(self) -> Filter:
-        name = self.value("A field name")
+        name = self.value("a field name")
         token = self.next()
         if token.kind == "operator":
             operator = cast(ComparisonOperator, token.text)
-            return Comparison(name.text, operator, self.value("A value").text, name.position)
+            return Comparison(name.text, operator, self.value("a value").text, name.position)
         if token.kind == "value":
             if not self.accept("TO"):
-                raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
-            return Between(name.text, token.text, self.value("A value").text, name.position)
+                raise _reject("Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
+            return Between(name.text, token.text, self.value("a value").text, name.position)
         if token.kind == "keyword":
             negated = token.text == "NOT"
             if negated:
@@ -248,16 +248,16 @@ class _Parser:
                 elif token.kind == "keyword" and token.text == "EMPTY":
                     result = Presence(name.text, "empty", name.position)
                 else:
-                    raise _reject("NULL or EMPTY was expected after IS.", token.position)
+                    raise _reject("Expected NULL or EMPTY after IS.", token.position)
             if result is not None:
                 return Not(result) if negated else result
-        raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
+        raise _reject("Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
 
     def values(self) -> tuple[str, ...]:
         self.expect_mark("[")
         values: list[str] = []
         while not (self.peek().kind == "mark" and self.peek().text == "]"):
-            values.append(self.value("A value").text)
+            values.append(self.value("a value").text)
             if not (self.peek().kind == "mark" and self.peek().text == ","):
                 break
             self.index += 1
@@ -267,17 +267,15 @@ class _Parser:
     def value(self, expectation: str) -> _Token:
         token = self.next()
         if token.kind == "keyword":
-            raise _reject(
-                f"{expectation} was expected; quote the keyword {token.text} to use it as one.", token.position
-            )
+            raise _reject(f"Expected {expectation}; quote the keyword {token.text} to use it as one.", token.position)
         if token.kind != "value":
-            raise _reject(f"{expectation} was expected.", token.position)
+            raise _reject(f"Expected {expectation}.", token.position)
         return token
 
     def expect_mark(self, mark: str) -> None:
         token = self.next()
         if token.kind != "mark" or token.text != mark:
-            raise _reject(f"{mark!r} was expected.", token.position)
+            raise _reject(f"Expected {mark!r}.", token.position)
 
     def accept(self, keyword: str) -> bool:
         token = self.peek()

@@ -79,7 +79,7 @@ _ERRORS = (
     ApiError(ErrorCode.INVALID_JSON, "The body is not valid JSON in UTF-8 (line 3, column 14)."),
     field_error("limit", "out_of_range", "must be between 1 and 100"),
     rejected(
-        BackendRejected("filters", "An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", position=8)
+        BackendRejected("filters", "Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", position=8)
     ),
     rejected(BackendRejected("sort", "Results cannot be sorted by 'content'.")),
     rejected(BackendRejected("facets", "The values of 'content' cannot be counted.")),

@@ -202,7 +202,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        """End abandoned changes, whose process has probably died: changes that began longer ago than this.
+        """End changes that began more than ``older_than_seconds`` ago, since their processes have probably died.
 
         Returns:
             Number of healed accounts.

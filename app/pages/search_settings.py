@@ -135,7 +135,7 @@ def preview_search_settings(site_id: int) -> str:
 def _find_section(name: str) -> Section:
     section = SECTIONS.get(name)
     if section is None:
-        raise ApiError(ErrorCode.NOT_FOUND, "Search settings have no such page.")
+        raise ApiError(ErrorCode.NOT_FOUND, "This page of search settings does not exist.")
     return section
 
 

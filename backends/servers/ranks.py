@@ -62,7 +62,7 @@ class Ranks:
 
     Attributes:
         fields: The document fields that they depend on.
-        are_neutral: Whether the site sets neither, or the search is sorted.
+        are_neutral: Whether they change nothing: the site sets neither, or the search is sorted.
     """
 
     def __init__(self, query: SearchQuery, highest: Sequence[str] = ()):

@@ -74,8 +74,8 @@ class PageHits:
 
     Attributes:
         ids: Ids as sent, in order.
-        replaced: Ids on the page that are preferred to a better hit, with that hit's id.
-        best: The first of all hits that is not pinned, if there is one.
+        replaced: Maps the id of each preferred hit on the page to the id of the better hit that it replaces.
+        best: Id of the first unpinned hit of the whole search; ``None`` without such a hit.
         total: Number of groups.
         first: Typesense's first result, with the facets.
     """

@@ -52,13 +52,13 @@ def test_long_words_are_not_joined() -> None:
     assert forms_of("-".join(["ab"] * (MAX_PARTS + 1))) == ()
 
 
-def test_parts_make_up_their_word() -> None:
+def test_joined_parts_equal_the_word() -> None:
     for word in ("TextDrawHideForPlayer", "KB5034441", "getHTTPResponseCode200", "ÄrgerÜberÖl"):
         assert "".join(word_parts(word)) == word
         assert len(word_parts(word)) > 1
 
 
-def test_scanning_finds_the_same_words_as_a_look_at_each() -> None:
+def test_scanning_a_text_finds_the_same_words_as_checking_each_word() -> None:
     """The fast search for uneven words misses none."""
     random.seed(5)
     letters = "abAB019-_./:&'’‐ \n,()é中"

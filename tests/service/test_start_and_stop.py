@@ -46,7 +46,7 @@ def check_that_they_are_one_installation(servers: list[Server]) -> None:
 
 
 def test_services_started_concurrently_in_an_empty_directory_are_one_installation(tmp_path: Path) -> None:
-    """They agree on the tables, the generated secret, and the counters."""
+    """The services agree on the tables, the generated secret, and the counters."""
     with ExitStack() as stack:
         servers = start_at_once(stack, [tmp_path / "data"] * 3, secret_key="")
         check_that_they_are_one_installation(servers)

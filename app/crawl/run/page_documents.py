@@ -192,7 +192,7 @@ def strip_title(title: str, prefix: str, suffix: str) -> str:
 
 
 def pack_headings(page: Page) -> str | None:
-    """Return the alternatives to a page's title in lines, or ``None``."""
+    """Return the alternatives to a page's title, one per line; ``None`` without alternatives."""
     headings = (clean_title(heading) for heading in page.headings if len(heading) <= MAX_HEADING_CHARACTERS)
     return "\n".join(heading for heading in headings if heading) or None
 

@@ -193,7 +193,7 @@ class Provider:
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
         if _is_ahead(self._paused_until, PAUSE_SECONDS):
-            raise ProviderUnavailable("it failed a few seconds ago")
+            raise ProviderUnavailable("a request to it failed a few seconds ago")
         # Do not wait for a slow provider, because waiting threads could not serve other requests.
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")

@@ -69,7 +69,7 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Signal: neighboring query words are near each other in the title, a section's title, or the content.
 
-    In a sentence, also words with one word between them, in the content.
+    In a sentence, the signal also covers words in the content with one word between them.
     """
     ranking, snapshot = resolved.ranking, resolved.snapshot
     in_content = ("content", CONTENT_SLOP, ranking.content_proximity_boost)

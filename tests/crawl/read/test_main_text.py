@@ -204,20 +204,20 @@ def test_page_with_its_own_text_does_not_only_list(body: str) -> None:
     "names",
     ["navbar", "subNav", "spirit-nav", "cookie_banner", "footer2", "site-header", "inner-footer"],
 )
-def test_names_of_bars_headers_and_footers_are_frame(names: str) -> None:
+def test_class_names_of_bars_headers_and_footers_mark_the_frame(names: str) -> None:
     assert roles_of_names(f"col-3 {names}").frame
 
 
 @pytest.mark.parametrize(
     "names", ["site-comments", "Share-Buttons", "related-posts", "wp-block-author-box", "jp-relatedposts"]
 )
-def test_names_of_comments_share_buttons_and_related_posts_are_noise(names: str) -> None:
+def test_class_names_of_comments_share_buttons_and_related_posts_mark_noise(names: str) -> None:
     roles = roles_of_names(f"col-3 {names}")
     assert (roles.frame, roles.noise) == (False, True)
 
 
 @pytest.mark.parametrize("names", ["sidebar", "jtpl-sidebar", "sphinxsidebar", "right-bar", "sidebar-1"])
-def test_names_of_sidebars_are_sidebars(names: str) -> None:
+def test_class_names_of_sidebars_are_recognized(names: str) -> None:
     assert roles_of_names(f"col-3 {names}").sidebar
 
 

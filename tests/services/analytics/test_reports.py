@@ -29,7 +29,7 @@ QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "
 
 @dataclass(frozen=True)
 class PassDays:
-    """Days that pass; negative for a machine with a slow clock."""
+    """Moves the clock by a number of days, which is negative for a machine with a slow clock."""
 
     days: int
 

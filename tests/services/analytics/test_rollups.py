@@ -99,7 +99,7 @@ def test_top_queries_stay_exact_when_the_day_with_most_searches_leaves_the_perio
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize(("first", "second", "counted"), [("a", "ab", {"ab"}), ("ab", "a", {"a", "ab"})])
-def test_of_two_events_with_the_same_time_the_later_arrival_replaces_its_prefix(
+def test_later_arrival_replaces_its_prefix_even_at_the_same_time(
     database: Database, arrive: Arrive, first: str, second: str, counted: set[str], together: bool
 ) -> None:
     entries = [search(first, session_id="s"), search(second, session_id="s")]
