@@ -88,7 +88,7 @@ def merged(places: Iterable[Place]) -> list[Span]:
 
 
 def without_lone_stop_words(text: str, places: Sequence[Place], meaningful: Set[int]) -> Sequence[Place]:
-    """Return the matches to mark: stop words only if no other word separates them from a match that means something.
+    """Return the matches to mark: a stop word only beside a meaningful match, or beside another marked stop word.
 
     Args:
         places: Matches, in order.

@@ -47,7 +47,7 @@ def everywhere(how: str) -> Support:
 def except_with(how: str, **limits: str) -> Support:
     """Honored except together with ``sort``, ``pins``, or ``boosts``, which are rejected with these messages."""
     if not limits or not limits.keys() <= _SITUATIONS.keys():
-        raise TypeError(f"limits must be among {', '.join(_SITUATIONS)}")
+        raise TypeError(f"limits must name one of {', '.join(_SITUATIONS)}")
     return Support(how, {situation: limits[situation] for situation in _SITUATIONS if situation in limits})
 
 

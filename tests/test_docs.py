@@ -403,7 +403,7 @@ ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_paths_exist(name: str) -> None:
-    """Except paths with a placeholder, and paths of the engine that the worked example adds."""
+    """Paths with a placeholder, and paths of the recipes' example engine, need not exist."""
     named = re.findall(rf"(?<![\w/.])((?:{'|'.join(ROOTS)})/[\w./<>-]*)", PAGES[name])
     missing = [path for path in named if not (PROJECT / path.rstrip(".")).exists()]
     assert [path for path in missing if "<" not in path and "example" not in path] == []

@@ -17,7 +17,7 @@ _EngineHit = TypeVar("_EngineHit")
 
 
 class Refusal(Exception):
-    """A server rejected a request. Its own words are for logs, never for callers."""
+    """A server rejected a request. The server's message belongs in logs and never reaches callers."""
 
     @property
     @abstractmethod

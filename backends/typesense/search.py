@@ -130,7 +130,7 @@ class Searches:
     def _search_distinct(
         self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
     ) -> SearchResult:
-        """Search when not all hits are shown, or not in Typesense's order."""
+        """Run a search that shows only some of the hits, or shows them in another order than Typesense's."""
         ask = partial(self._run, query=query)
         with readable():
             page = find_page_hits(query, compiled, pins, ask, order)

@@ -52,7 +52,7 @@ _OTHER_SERVICES = {"query": "q", "hitsperpage": "limit", "perpage": "limit", "si
 
 
 def closest_name(name: str, names: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """Return the one of ``names`` that was probably meant by ``name``, or ``None``.
+    """Return the most similar of ``names`` to a mistyped ``name``; ``None`` if none is similar enough.
 
     Args:
         cutoff: Minimum similarity, from 0 to 1.

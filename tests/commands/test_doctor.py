@@ -437,7 +437,7 @@ def test_missing_package_for_the_browser_is_reported(installation: Tenant, monke
 
 
 @needs_fastembed
-def test_model_of_fastembed_is_reported_until_its_files_are_there(installation: Tenant) -> None:
+def test_doctor_reports_missing_model_files_of_fastembed(installation: Tenant) -> None:
     environment = {"EMBEDDER": "fastembed", "EMBEDDER_MODEL": SMALL_MODEL.name}
 
     status, wrong = examine(installation, **environment)

@@ -233,7 +233,7 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
     if page.skip_reason is Reason.EMPTY:
         raise NotIndexed(page.skip_reason, "The file contains no text.")
     if page.skip_reason is not None:
-        raise NotIndexed(page.skip_reason, "The file asks not to be indexed, or says that nothing was found.")
+        raise NotIndexed(page.skip_reason, "The file is marked noindex, or is an error page.")
     return make_document(page, url, page.title)
 
 

@@ -275,7 +275,7 @@ def flush_email(session: Session) -> None:
 
 
 def refuse_reserved_email(session: Session, member: Member) -> None:
-    """Reject an address that another member had confirmed and can still reclaim. Call this after writing it.
+    """Reject an address that another member had confirmed and can still reclaim. Call this after writing the address.
 
     Raises:
         ApiError: 400.

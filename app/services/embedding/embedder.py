@@ -107,22 +107,22 @@ class GuardedEmbedder:
 
     @property
     def model(self) -> str:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         return self._embedder.model
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         return self._embedder.languages
 
     @property
     def dimension(self) -> int | None:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         return self._embedder.dimension
 
     @property
     def chunk_characters(self) -> int:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         return self._embedder.chunk_characters
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
@@ -149,9 +149,9 @@ class GuardedEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         return self._embedder.embed_documents(texts, timeout_seconds)
 
     def close(self) -> None:
-        """As of the wrapped embedder."""
+        """Delegates to the wrapped embedder."""
         self._embedder.close()

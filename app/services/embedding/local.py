@@ -133,12 +133,12 @@ class LocalEmbedder:
         self._silent_since: float | None = None
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
-        """As in :class:`~app.services.embedding.embedder.Embedder`."""
+        """See :class:`~app.services.embedding.embedder.Embedder`."""
         vector: NDArray[np.float32] = self._ask("query", [text], time.monotonic() + timeout_seconds)[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        """As in :class:`~app.services.embedding.embedder.Embedder`."""
+        """See :class:`~app.services.embedding.embedder.Embedder`."""
         deadline = time.monotonic() + timeout_seconds
         parts = [
             self._ask("documents", texts[at : at + MAX_TEXTS_PER_REQUEST], deadline)

@@ -73,7 +73,7 @@ class RemoteEmbedder:
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_QUERIES, thread_name_prefix="embedder")
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
-        """As in :class:`~app.services.embedding.embedder.Embedder`."""
+        """See :class:`~app.services.embedding.embedder.Embedder`."""
         deadline = time.monotonic() + max(timeout_seconds, QUERY_SECONDS)
         future = self._threads.submit(self._ask, [text], deadline)
         try:
@@ -84,7 +84,7 @@ class RemoteEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        """As in :class:`~app.services.embedding.embedder.Embedder`."""
+        """See :class:`~app.services.embedding.embedder.Embedder`."""
         if not texts:
             return np.empty((0, 0), np.float32)
         deadline = time.monotonic() + timeout_seconds

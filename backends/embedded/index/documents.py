@@ -60,7 +60,7 @@ MAX_FACET_VALUE_CHARS = 1000
 
 
 def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
-    """Whether documents can be sorted by values of these kinds, or the values compared by size."""
+    """Whether values of these kinds can be sorted, or compared by size."""
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 

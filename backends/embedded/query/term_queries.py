@@ -130,7 +130,7 @@ class TermQueries:
         """Return a query for documents with the word in its tone, plus matches in documents without tones.
 
         Args:
-            foreign: Whether documents in any language may match without tones, because the query may be written without tones.
+            foreign: Whether documents in any language may match without tones, since the query may lack tones.
         """
         if query is None:
             return toned.query
