@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from backends.query import FieldKinds, SearchQuery, Synonyms
+from backends.query import FieldKinds, SearchQuery, SearchSettings
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
 
@@ -266,8 +266,8 @@ class SearchBackend(ABC):
             IndexNotFound: The index does not exist.
         """
 
-    def send_synonyms(self, index: str, synonyms: Synonyms) -> None:  # noqa: B027 - see keeps_synonyms
-        """Send the synonyms of :attr:`SearchSettings.synonyms` to an engine whose indexes store synonyms.
+    def send_synonyms(self, index: str, settings: SearchSettings) -> None:  # noqa: B027 - see keeps_synonyms
+        """Send the synonyms of a site's settings to an engine whose indexes store synonyms.
 
         A server may apply them after this method returns; until then, searches use the index's previous synonyms. A
         search that is not a preview and whose synonyms differ from the last ones sent also sends its synonyms, but it

@@ -26,6 +26,7 @@ class Language:
             Tamil, Yiddish), and if the prefix changes the letters after it.
         linking_letters: What may stand between the parts of a compound, separated by spaces, if compounds are written
             as one word (*Arbeit-s-zeit*).
+        endings: Endings that nouns have or take when they are inflected, folded and separated by spaces.
         elides: Whether words lose their vowel before another vowel (*l'eau*).
         tonal: Whether accents distinguish words; see :mod:`backends.embedded.analysis.languages`.
     """
@@ -38,6 +39,7 @@ class Language:
     accents: str = ""
     prefixes: tuple[str, ...] = ()
     linking_letters: str = ""
+    endings: str = ""
     elides: bool = False
     tonal: bool = False
 
@@ -48,14 +50,15 @@ LANGUAGES: Mapping[str, Language] = {
     "zh": Language("Chinese", letters="\u3400-\u9fff"),
     "ko": Language("Korean", letters="\uac00-\ud7a3"),
     "th": Language("Thai", letters="\u0e01-\u0e5b"),
-    "en": Language("English", stemmer="english", stop_words="""
+    "en": Language("English", stemmer="english", endings="s es y ies", stop_words="""
         a about after all also am an and any are as at be because been before being between both but by can
         could did do does doing down during each for from further get had has have having he her here hers him
         his how i if in into is it its itself just me more most my no nor not now of off on once only or other
         our out over own same she should so some such than that the their them then there these they this those
         through to too under until up very was we were what when where which while who whom whose why will with
         would you your"""),
-    "de": Language("German", stemmer="german", linking_letters="s es n en er e ens", accents="aäoöuü", stop_words="""
+    "de": Language("German", stemmer="german", endings="e en n er s",
+        linking_letters="s es n en er e ens", accents="aäoöuü", stop_words="""
         aber alle als also am an andere anderen auch auf aus bei beim bin bis bist da dadurch damit dann das
         dass davon dazu dein deine dem den denen der deren des dessen die dies diese diesem diesen dieser dieses
         doch dort du durch ein eine einem einen einer eines er es etwas euch euer für gegen habe haben hat hatte
@@ -64,14 +67,14 @@ LANGUAGES: Mapping[str, Language] = {
         sein seine seinem seinen seiner sich sie siehe sind so solche soll sollte sondern sowie um und uns unser
         unter vom von vor wann war waren warum was weil welche welchem welchen welcher welches wenn wer werde
         werden wie wieder will wir wird wo wohin wurde wurden zu zum zur über"""),
-    "fr": Language("French", stemmer="french", accents="eéè", elides=True, stop_words="""
+    "fr": Language("French", stemmer="french", endings="s x aux al", accents="eéè", elides=True, stop_words="""
         a afin ai alors au aucun aussi autre aux avait avec avez avoir avons c ce ceci cela celle celui ces cet
         cette ceux chaque chez ci combien comme comment d dans de depuis des donc dont du elle elles en entre es
         est et eu eux fait font furent il ils j je l la laquelle le lequel les leur leurs lors lorsque lui m ma
         mais me mes moi mon même n ne ni nos notre nous on ont ou où par parce pas pendant peut plus pour
         pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se sera ses si son sont sous sur t ta
         te tes toi ton tous tout toute toutes tu un une vers vos votre vous y à ça était étaient été être"""),
-    "es": Language("Spanish", stemmer="spanish", accents="aáeéiíoóuú", stop_words="""
+    "es": Language("Spanish", stemmer="spanish", endings="s es", accents="aáeéiíoóuú", stop_words="""
         a al algo alguna algunos ante antes aquel aquella aunque bajo cada como con contra cual cuales cuando
         cuándo cuánta cuántas cuánto cuántos cuál cuáles cómo de del desde donde durante dónde e el ella ellas
         ellos en entre era eran es esa esas ese eso esos esta estaba estado estas este esto estos está están fue
@@ -79,21 +82,21 @@ LANGUAGES: Mapping[str, Language] = {
         os otra otras otro otros para pero poco por porque puede pues que quien quienes quién qué se sea según
         ser si sido sin sobre son su sus sí también tanto te tenía tiene tienen todo todos tu tus u un una unas
         uno unos usted y ya yo él"""),
-    "it": Language("Italian", stemmer="italian", accents="aàeèéiìoòuù", elides=True, stop_words="""
+    "it": Language("Italian", stemmer="italian", endings="a e i o", accents="aàeèéiìoòuù", elides=True, stop_words="""
         a ad agli ai al alla alle allo anche avere aveva c che chi ci come con contro cosa cui da dagli dai dal
         dalla dalle dallo degli dei del della delle dello di dove e ed era erano essere fra fu gli ha hai hanno
         ho i il in io l la le lei lo loro lui ma mi mia mio ne negli nei nel nella nelle nello noi non nostro o
         ogni per perché più può qual quale quali quando quanta quante quanti quanto quella quelle quelli quello
         questa queste questi questo se sei senza si sia sono su sua sue sugli sui sul sulla sulle suo suoi tra
         tu tutti tutto un una uno vi voi è"""),
-    "pt": Language("Portuguese", stemmer="portuguese", accents="aáâãeéêiíoóôõuú", stop_words="""
+    "pt": Language("Portuguese", stemmer="portuguese", endings="s es", accents="aáâãeéêiíoóôõuú", stop_words="""
         a ainda algum alguma ao aos apenas aquela aquele aqui as até cada com como contra da das de dela dele
         deles depois do dos e ela elas ele eles em entre era eram essa esse esta estas estava este estes está
         estão eu foi foram há isso isto já lhe mais mas me mesmo meu minha muito na nas nem no nos nossa nosso
         não o onde os ou para pela pelas pelo pelos per pode por porque porquê qual quais quando quanta quantas
         quanto quantos que quem se sem ser seu seus si sido sob sobre sua suas são também te tem ter teve tinha
         todos tu tudo têm um uma umas uns você vocês vos à às é"""),
-    "nl": Language("Dutch", stemmer="dutch", linking_letters="s en e er",
+    "nl": Language("Dutch", stemmer="dutch", endings="en s", linking_letters="s en e er",
         prefixes=("ge",),
         stop_words="""
         aan al alle als altijd andere ben bij daar dan dat de der deze die dit doch doen door dus een eens en er
@@ -101,19 +104,22 @@ LANGUAGES: Mapping[str, Language] = {
         kan kon kunnen maar me meer men met mij mijn moet na naar niet niets nog nu of om omdat onder ons ook op
         over reeds te tegen toch toen tot u uit uw van veel voor waar waarom wanneer want waren was wat we wel
         welke werd wezen wie wij wil worden wordt zal ze zelf zich zij zijn zo zonder zou"""),
-    "sv": Language("Swedish", stemmer="swedish", linking_letters="s e o a u", accents="aåäoö", stop_words="""
+    "sv": Language("Swedish", stemmer="swedish", endings="a ar er or en na",
+        linking_letters="s e o a u", accents="aåäoö", stop_words="""
         alla allt att av blev bli blir de dem den denna deras dess dessa det detta dig din dina ditt du där då
         efter ej eller en er ett från för genom ha hade han hans har henne hennes hon honom hur i icke inom inte
         jag ju kan kunde man med mellan men mig min mina mitt mot mycket ni nu när någon något några och om oss
         på samma sedan sig sin sina sitt ska skulle som så sådan till under upp ut utan vad var varför varje
         vars vem vi vid vilka vilken vilket vår våra är över"""),
-    "da": Language("Danish", stemmer="danish", linking_letters="s e er", accents="aåoø", stop_words="""
+    "da": Language("Danish", stemmer="danish", endings="e en er et ne s",
+        linking_letters="s e er", accents="aåoø", stop_words="""
         af alle alt anden at blev blive bliver da de dem den denne der deres det dette dig din disse dog du
         efter eller en end er et for fordi fra før få ham han hans har havde have hende hendes her hos hun hvad
         hvem hver hvilke hvilken hvis hvor hvorfor hvordan hvornår i ikke ind jeg jo kan kunne man mange med
         meget men mig min mit mod ned noget nogle nu når og også om op os over på selv sig sin sine skal skulle
         som sådan thi til ud under var vi vil ville være været"""),
-    "no": Language("Norwegian", stemmer="norwegian", linking_letters="s e er", accents="aåoø", stop_words="""
+    "no": Language("Norwegian", stemmer="norwegian", endings="e en er et ne",
+        linking_letters="s e er", accents="aåoø", stop_words="""
         alle at av bare begge ble blei bli blir da de deg dei dem den denne der dere deres det dette di din
         disse du eller en enn er et etter for fordi fra før ha hadde han hans har henne hennes her hun hva hvem
         hver hvilke hvilken hvis hvor hvordan hvorfor i ikke inn ja jeg kan kom kun kunne man mange med meg

@@ -39,7 +39,7 @@ from app.services.usage.quota import settings_preview_windows
 from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
-from backends.query import Synonyms
+from backends.query import SearchSettings
 from backends.text import normal_form
 from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_PINNED_QUERIES
 
@@ -279,11 +279,13 @@ def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callab
     _send_synonyms(runtime, site, before)
 
 
-def _synonyms(site: Site) -> Synonyms:
-    return read_settings(site.search_settings).synonyms
+def _synonyms(site: Site) -> SearchSettings:
+    """Return the settings that decide the synonyms in a server's index."""
+    settings = read_settings(site.search_settings)
+    return SearchSettings(settings.language if settings.synonyms else None, settings.synonyms)
 
 
-def _send_synonyms(runtime: Runtime, site: Site, before: Synonyms) -> None:
+def _send_synonyms(runtime: Runtime, site: Site, before: SearchSettings) -> None:
     """Send changed synonyms to an engine that stores synonyms. After a failure, the site's next search sends them."""
     after = _synonyms(site)
     if after == before or not runtime.engines.knows(site.engine):

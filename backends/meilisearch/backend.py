@@ -19,11 +19,12 @@ from backends.meilisearch.query import CompiledQuery, compile_query
 from backends.meilisearch.schema import PRIMARY_KEY, Settings, engine_document, engine_synonyms, index_settings, widened
 from backends.meilisearch.search import Searches
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch, Task
-from backends.query import FieldKinds, SearchQuery, Synonyms
+from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, time_shares
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.synonyms import Entries
 from backends.support import check_support, declare, everywhere, not_needed
 
 T = TypeVar("T")
@@ -216,9 +217,9 @@ class MeilisearchBackend(ServerBackend):
 
     # --- parts
 
-    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
+    def _put_synonyms(self, name: str, entries: Entries, *, is_first: bool, seconds: float | None = None) -> None:
         """Add the change to Meilisearch's queue, behind other changes; nothing waits for it."""
-        needed = engine_synonyms(synonyms)
+        needed = engine_synonyms(entries)
         path = f"/indexes/{name}/settings/synonyms"
         # The current synonyms mean nothing while an earlier change of ours may be in the queue.
         if not is_first or self._transport.ask("GET", path, seconds=seconds) != needed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.distinct import distinct_field
@@ -59,6 +59,7 @@ class CompiledQuery:
         has_lists: Whether documents may have lists in that field, of which Meilisearch compares every member.
         endings: The query from each of its words on, with its share of the words; empty if the query contains a phrase
             or a single word, or must match as a whole.
+        folded: Whether the index also searches the folded fields.
     """
 
     common: dict[str, Any]
@@ -69,6 +70,13 @@ class CompiledQuery:
     distinct: str = ""
     has_lists: bool = False
     endings: tuple[tuple[str, float], ...] = ()
+    folded: bool = True
+
+    def for_parts(self, parts: Sequence[QueryPart]) -> CompiledQuery:
+        """Return the query with other words."""
+        common = {**self.common, "q": " ".join(_written(part, self.folded) for part in parts)}
+        endings = tuple(_endings(parts, self.folded)) if self.endings else ()
+        return replace(self, common=common, typed=tuple(parts), parts=tuple(parts), endings=endings)
 
     def page(self, *, page: int, hits: int, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
         """Return a query for a page of the hits or groups; ``extra_filters`` as for :meth:`query`."""
@@ -171,6 +179,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         distinct if distinct in STANDARD_FIELDS or distinct in filterable else "",
         endings=() if query.all_words else tuple(_endings(parts, folded)),
         has_lists=not query.kinds.get(distinct, frozenset()) <= SCALAR_KINDS,
+        folded=folded,
     )
 
 

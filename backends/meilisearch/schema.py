@@ -18,7 +18,7 @@ of Unix seconds. The adapter adds fields with a leading ``_``:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import orjson
@@ -33,10 +33,11 @@ from backends.field_rules import (
     with_required_fields,
 )
 from backends.meilisearch.transport import MeilisearchTransport
-from backends.query import FieldKinds, SearchQuery, Synonyms, synonyms_split
+from backends.query import FieldKinds, SearchQuery
 from backends.sections import pack
 from backends.servers.documents import as_list, encode_id, term
-from backends.servers.tokenizer import folded_words, meilisearch_separators, split_words
+from backends.servers.synonyms import Entry
+from backends.servers.tokenizer import folded_words, meilisearch_separators
 from backends.standard_fields import SORTED_FIELDS, STANDARD_FIELDS, TEXT_FIELDS
 from backends.values import parse_instant
 
@@ -180,10 +181,10 @@ class Settings:
         return self.filterable[name]
 
 
-def engine_synonyms(synonyms: Synonyms) -> dict[str, list[str]]:
+def engine_synonyms(entries: Iterable[Entry]) -> dict[str, list[str]]:
     """Return synonyms as Meilisearch stores them: the other phrases for each phrase."""
     by_phrase: dict[str, set[str]] = {}
-    for searched, others in synonyms_split(synonyms, split_words):
+    for searched, others in entries:
         phrases = set(map(" ".join, others))
         for phrase in map(" ".join, searched):
             by_phrase.setdefault(phrase, set()).update(phrases - {phrase})

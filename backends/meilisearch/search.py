@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,21 @@ class Searches:
         self._highest.forget(name)
 
     def search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
-        """Run a compiled query, with as many queries of Meilisearch as its page needs."""
+        """Run a compiled query, and again with corrected words if they have synonyms that the typed ones lack."""
+        ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
+        result, hits = self._find(query, compiled, ranks)
+        corrected = WordSearch(query, compiled.parts).parts_with_synonyms(result)
+        if corrected:
+            compiled = compiled.for_parts(corrected)
+            corrected_result, hits = self._find(query, compiled, ranks)
+            result = replace(corrected_result, matched=result.matched, corrected_query=result.corrected_query)
+        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
+        return replace(result, hits=hand_over(hits_of(hits, make), take))
+
+    def _find(
+        self, query: SearchQuery, compiled: CompiledQuery, ranks: Ranks
+    ) -> tuple[SearchResult, Sequence[EngineHit]]:
+        """Return a result without its hits, and the hits of its page."""
         pins = self._pinned_hits(query, compiled)
         others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
         distinct_hits = DistinctHits(query, compiled) if compiled.distinct else None
@@ -62,7 +77,6 @@ class Searches:
             with readable():
                 pins, exclusions = distinct_hits.first_of(pins)
             others += exclusions
-        ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
         request = PageRequest(query, compiled, ranks, max(0, query.offset - len(pins)), tuple(others))
         page = self._page(request, self._run)
         if compiled.endings and page.total < (1 if query.sort else MIN_HITS_WITH_ALL_WORDS):
@@ -78,9 +92,8 @@ class Searches:
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
             if distinct_hits is not None:
                 hits = distinct_hits.prefer(hits, lambda request: self._run([request], query)[0]["hits"])
-        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
-        built_hits = hand_over(hits_of([*pinned_hits, *hits], make), take)
-        return SearchResult(built_hits, total, facets, stats, matched=matched, corrected_query=corrected)
+        result = SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
+        return result, [*pinned_hits, *hits]
 
     def find_titles(self, query: SearchQuery, compiled: CompiledQuery, limit: int) -> tuple[TitleMatch, ...]:
         """Return pages whose titles contain the query's words."""

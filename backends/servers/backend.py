@@ -13,11 +13,12 @@ from typing import ClassVar, Protocol, Self
 
 from backends.base import Credential, SearchBackend
 from backends.errors import BackendUnavailable
-from backends.query import SearchQuery, SearchSettings, Synonyms
+from backends.query import SearchQuery, SearchSettings
 from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.replies import readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.synonyms import Entries, synonym_entries
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN
 
@@ -56,7 +57,7 @@ class ServerBackend(SearchBackend):
 
     def __init__(self, url: ServerUrl):
         self.identity = url.identity
-        self._sent_synonyms: dict[str, Synonyms] = {}
+        self._sent_synonyms: dict[str, Entries] = {}
         self._synonym_pauses: dict[str, float] = {}
 
     @classmethod
@@ -71,32 +72,33 @@ class ServerBackend(SearchBackend):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.identity}>"
 
-    def send_synonyms(self, index: str, synonyms: Synonyms) -> None:
+    def send_synonyms(self, index: str, settings: SearchSettings) -> None:
         name = checked_index_name(index)
+        entries = synonym_entries(settings)
         with translated(index), readable():
-            self._put_synonyms(name, synonyms, is_first=name not in self._sent_synonyms)
-        self._sent_synonyms[name] = synonyms
+            self._put_synonyms(name, entries, is_first=name not in self._sent_synonyms)
+        self._sent_synonyms[name] = entries
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
         """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
-        synonyms = query.settings.synonyms
+        entries = synonym_entries(query.settings)
         if (
             # A preview must not replace the synonyms that the site's visitors search with.
             query.is_preview
-            or self._sent_synonyms.get(name) == synonyms
+            or self._sent_synonyms.get(name) == entries
             or time.monotonic() < self._synonym_pauses.get(name, 0.0)
         ):
             return
         seconds = min(_SYNONYM_SECONDS, self._pool.timeout_seconds / 5)
         try:
             with translated(name), readable():
-                self._put_synonyms(name, synonyms, is_first=name not in self._sent_synonyms, seconds=seconds)
+                self._put_synonyms(name, entries, is_first=name not in self._sent_synonyms, seconds=seconds)
         # The search runs anyway: with old synonyms it is better than none.
         except BackendUnavailable as error:
             self._synonym_pauses[name] = time.monotonic() + _SYNONYM_PAUSE_SECONDS
             log.warning("index %s keeps its old synonyms for now: %s (%s)", name, error, error.__cause__)
         else:
-            self._sent_synonyms[name] = synonyms
+            self._sent_synonyms[name] = entries
 
     def _forget_synonyms(self, name: str) -> None:
         """Forget the synonyms that were sent for an index that no longer exists."""
@@ -104,8 +106,8 @@ class ServerBackend(SearchBackend):
         self._synonym_pauses.pop(name, None)
 
     @abstractmethod
-    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
-        """Send the synonyms of an index to the server.
+    def _put_synonyms(self, name: str, entries: Entries, *, is_first: bool, seconds: float | None = None) -> None:
+        """Replace the synonyms of an index on the server.
 
         Args:
             is_first: Whether this process has not sent any yet, so that the index may already have these.

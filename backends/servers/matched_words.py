@@ -16,11 +16,22 @@ from typing import Any
 import orjson
 from rapidfuzz.distance import OSA
 
-from backends.base import Matched
+from backends.base import Matched, SearchResult
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
-from backends.query import MATCH_ALL, SearchQuery, synonyms_split
+from backends.query import MATCH_ALL, SearchQuery
 from backends.sections import SECTIONS, unpack
-from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, other_forms, spell_signs, split_words
+from backends.servers.synonyms import synonym_entries, synonyms_of
+from backends.servers.tokenizer import (
+    Fold,
+    QueryPart,
+    fold_word,
+    has_signs,
+    other_forms,
+    query_parts,
+    query_stop_words,
+    spell_signs,
+    without_stop_words,
+)
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
@@ -162,12 +173,44 @@ class WordSearch:
         replaced = dict(self._replacements(unknown, reply.best))
         if not replaced:
             return Matched.ALL, None
+        return Matched.CORRECTED, self._corrected(replaced)
+
+    def _corrected(self, replaced: Mapping[str, str]) -> str:
+        """Return the query with some folded words replaced."""
 
         def corrected_word(match: re.Match[str]) -> str:
             word = replaced.get(self.fold(match[0]))
             return match[0] if word is None else in_case_of(match[0], word)
 
-        return Matched.CORRECTED, WORD.sub(corrected_word, self.query.text)
+        return WORD.sub(corrected_word, self.query.text)
+
+    def parts_with_synonyms(self, result: SearchResult) -> Sequence[QueryPart]:
+        """Return the corrected words of the query if they have synonyms that its own words lack; otherwise nothing.
+
+        A server looks up the synonyms of words as typed, so it must search again for those of corrected words. A word
+        that finds nothing may also be a mistyped synonym.
+
+        Args:
+            result: The result of the words as typed.
+        """
+        settings = self.query.settings
+        if not settings.synonyms:
+            return ()
+        text = result.corrected_query if result.total else self._corrected(dict(self._similar_synonyms()))
+        if text is None:
+            return ()
+        words = query_parts(text, self.fold)
+        parts = without_stop_words(words, query_stop_words(words, settings))
+        return parts if set(synonyms_of(settings, parts)) - set(synonyms_of(settings, self.parts)) else ()
+
+    def _similar_synonyms(self) -> Iterator[tuple[str, str]]:
+        """Yield each word that may be a mistyped word of a synonym, with the most similar one."""
+        entries = synonym_entries(self.query.settings)
+        words = sorted({word for searched, _ in entries for phrase in searched for word in phrase})
+        for sought in self._sought():
+            errors, nearest = min(((sought.errors_to(word), word) for word in words), default=(0, ""))
+            if 0 < errors <= sought.forgiven:
+                yield sought.word, nearest
 
     def words_in(self, texts: Iterable[str]) -> set[str]:
         """Return the folded words of texts that match words of the query in another form than as typed or as a prefix.
@@ -188,16 +231,9 @@ class WordSearch:
         halves = {pair for pair in halves if all_words.issuperset(pair)}
         if halves:
             matched_words.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
-        for phrase in self._synonyms():
+        for phrase in synonyms_of(self.query.settings, self.parts):
             matched_words.update(phrase if all_words.issuperset(phrase) else ())
         return matched_words
-
-    def _synonyms(self) -> Iterator[tuple[str, ...]]:
-        """Yield the phrases that are synonyms of a phrase in the query."""
-        text = f" {' '.join(word for part in self.parts if not part.excluded for word in part.words)} "
-        for searched, others in synonyms_split(self.query.settings.synonyms, split_words):
-            if any(f" {' '.join(phrase)} " in text for phrase in searched):
-                yield from others
 
     def _sought(self) -> list[SoughtWord]:
         parts = [part for part in self.parts if not part.excluded]

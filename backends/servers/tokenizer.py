@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 
 from backends.embedded.analysis.normalization import fold
 from backends.languages import LANGUAGES
-from backends.query import SearchSettings, Synonyms, synonyms_split
+from backends.query import SearchSettings
 from backends.text import (
     ABBREVIATION,
     QUOTE_IN_WORD,
@@ -93,6 +93,9 @@ SIGNED = re.compile(r"(?<![^\W_])[^\W\d_](?:\+\+|#)(?![^\W_])")
 """Names that differ only in symbols, such as C++ and C#."""
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+")
+_WITH_INITIAL = re.compile(r"[^\W\d_][-\u2010\u2011][^\W\d_]{2,}")
+"""A letter, a hyphen, and a word."""
+
 MAX_WORD_BYTES = 100
 """Maximum length of a word in bytes; longer words are cut, because Typesense 0.24 crashes on very long ones."""
 
@@ -293,9 +296,12 @@ def folded_forms(word: str) -> tuple[str, ...]:
     """Return the words under which a word made of parts is also found: joined, its parts, and the ends of its parts.
 
     The engines complete words, so that the ends (``hideforplayer`` of ``TextDrawHideForPlayer``) stand for all
-    consecutive parts typed as one word.
+    consecutive parts typed as one word. Typesense forgives no typing errors in these words, so the plural of a word
+    like *E-book* is among them.
     """
     forms: dict[str, None] = {}
+    if _WITH_INITIAL.fullmatch(word):
+        forms[f"{fold_word(word[0] + word[2:])}s"] = None
     for form in forms_of(word):
         parts = [fold_word(part) for part in form.split()]
         forms |= dict.fromkeys(parts)
@@ -305,48 +311,3 @@ def folded_forms(word: str) -> tuple[str, ...]:
 
 def _signed_names(text: str) -> list[str]:
     return [fold_word(spell_signs(name)) for name in dict.fromkeys(SIGNED.findall(text))] if has_signs(text) else []
-
-
-class SynonymChange:
-    """The difference between two sets of synonyms.
-
-    Args:
-        before, after: As in :attr:`~backends.query.SearchSettings.synonyms`.
-    """
-
-    def __init__(self, before: Synonyms, after: Synonyms):
-        old, new = _entries(before), _entries(after)
-        changed = (
-            cluster
-            for cluster in _clusters([*old, *new])
-            if [each for each in old if each[0] & cluster] != [each for each in new if each[0] & cluster]
-        )
-        self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
-
-    def concerns(self, query: str) -> bool:
-        """Whether the results of a query may differ after the change."""
-        words = {word for part in query_parts(query) for word in part.words}
-        runs = [word for word in words if UNSPACED_RUN.match(word)]
-        return any(word in words or any(word in run for run in runs) for word in self._words)
-
-
-Phrase = tuple[str, ...]
-_Entry = tuple[frozenset[Phrase], frozenset[Phrase]]
-"""Phrases that may be searched for, and phrases that are then found."""
-
-
-def _entries(synonyms: Synonyms) -> list[_Entry]:
-    """Return the entries that have an effect."""
-    split = ((frozenset(searched), frozenset(others)) for searched, others in synonyms_split(synonyms, split_words))
-    return [(searched, others) for searched, others in split if searched and len(searched | others) > 1]
-
-
-def _clusters(entries: Iterable[_Entry]) -> list[frozenset[Phrase]]:
-    """Merge the phrases of entries that share one, because a change of one may affect the others."""
-    clusters: list[frozenset[Phrase]] = []
-    for searched, others in entries:
-        phrases = searched | others
-        touched = [each for each in clusters if each & phrases]
-        clusters = [each for each in clusters if not each & phrases]
-        clusters.append(phrases.union(*touched))
-    return clusters

@@ -18,12 +18,13 @@ from typesense.documents import Documents
 
 from backends.base import Document, SearchResult, TakeHit, TitleMatch
 from backends.errors import BackendUnavailable
-from backends.query import FieldKinds, SearchQuery, Synonyms
+from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, encode_id
 from backends.servers.http import Budget, Response
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.synonyms import Entries
 from backends.support import check_support, declare, everywhere
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.order import LIMITS
@@ -227,8 +228,8 @@ class TypesenseBackend(ServerBackend):
         with translated(), readable():
             return text_in(self._transport.get("/debug", dict)["version"])
 
-    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
-        put_synonyms(self._transport, name, synonyms, seconds)
+    def _put_synonyms(self, name: str, entries: Entries, *, is_first: bool, seconds: float | None = None) -> None:
+        put_synonyms(self._transport, name, entries, seconds)
 
     def _read_types(self, name: str) -> dict[str, str]:
         with readable():

@@ -42,6 +42,9 @@ from backends.typesense.transport import TypesenseTransport
 
 _EXPLAINED_MEMBERS = ("text_match", "text_match_info")
 
+Outcome = tuple[SearchResult, Sequence[Mapping[str, Any]], CompiledQuery]
+"""A result without its hits, Typesense's hits of the page, and the query that found them."""
+
 
 class Searches:
     """Runs searches on one Typesense cluster."""
@@ -57,13 +60,23 @@ class Searches:
         self._sizes.forget(name)
 
     def search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
-        """Run a query; if nothing has all its words, also with the words that documents contain."""
-        result = self._find(name, query, types, take)
-        existing_parts = () if result.total or query.all_words else self._existing_parts(name, query, types)
-        if not existing_parts:
-            return result
-        partial_result = self._find(name, query, types, take, existing_parts)
-        return replace(partial_result, matched=result.matched, corrected_query=result.corrected_query)
+        """Run a query, and again with other words if nothing has all its words, or if corrected words have synonyms."""
+        result, hits, compiled = self._find(name, query, types)
+        other_parts = self._other_parts(name, query, types, result, compiled)
+        if other_parts:
+            other_result, hits, compiled = self._find(name, query, types, other_parts)
+            result = replace(other_result, matched=result.matched, corrected_query=result.corrected_query)
+        make = explaining(
+            partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
+        )
+        return replace(result, hits=hand_over(hits_of(hits, make), take))
+
+    def _other_parts(
+        self, name: str, query: SearchQuery, types: Mapping[str, str], result: SearchResult, compiled: CompiledQuery
+    ) -> Sequence[QueryPart]:
+        """Return the words to search for instead of those of the query; empty if its own hits are shown."""
+        corrected = WordSearch(query, compiled.parts, compiled.fold).parts_with_synonyms(result)
+        return corrected if corrected or result.total else self._existing_parts(name, query, types)
 
     def find_titles(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> tuple[TitleMatch, ...]:
         """Return pages whose titles contain the query's words."""
@@ -84,7 +97,7 @@ class Searches:
         """
         compiled = compile_query(name, query, types)
         words = [part for part in compiled.parts if not part.excluded]
-        if not 1 < len(words) <= MAX_FORGIVEN_WORDS:
+        if query.all_words or not 1 < len(words) <= MAX_FORGIVEN_WORDS:
             return ()
         results = self._run(compiled.part_searches(), query)
         with readable():
@@ -98,9 +111,8 @@ class Searches:
         name: str,
         query: SearchQuery,
         types: Mapping[str, str],
-        take: TakeHit | None,
         parts: Sequence[QueryPart] | None = None,
-    ) -> SearchResult:
+    ) -> Outcome:
         ask = partial(self._run, query=query)
         ranks = Ranks(query, self._highest.of(name, query, partial(_values_of, ask, name, types)))
         compiled = replace(compile_query(name, query, types, parts), ranks=ranks, deciding=columns(ranks, types))
@@ -109,13 +121,13 @@ class Searches:
             self._sizes.check(name, query, compiled, types, len(pins), ask)
         if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
             order = list if ranks.are_neutral else partial(_in_order, ranks=ranks, types=types, pins=pins)
-            return self._search_distinct(query, compiled, pins, order, take)
+            return self._search_distinct(query, compiled, pins, order)
         offset, limit = query.offset, query.limit
         # One hit is read even for a limit of 0, because ``matched`` depends on the best one.
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= first[0]["found"]:
-                return self._result(query, compiled, first[0], pins, _hits(first))
+                return self._result(query, compiled, first[0], pins, _hits(first)), (), compiled
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
@@ -125,11 +137,11 @@ class Searches:
         with readable():
             hits = _hits(results)
         result = self._result(query, compiled, results[0], pins, hits)
-        return _with_hits(result, hits[rest : rest + limit], query, compiled, take)
+        return result, hits[rest : rest + limit], compiled
 
     def _search_distinct(
-        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
-    ) -> SearchResult:
+        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order
+    ) -> Outcome:
         """Run a search that shows only some of the hits, or shows them in another order than Typesense's."""
         ask = partial(self._run, query=query)
         with readable():
@@ -139,7 +151,7 @@ class Searches:
         result = self._result(query, compiled, page.first, pins, best)
         replaced = {id: {PREFERRED_OVER: best} for id, best in page.replaced.items()}
         hits_with_rivals = [{**hits[id], **replaced.get(id, {})} for id in page.ids if id in hits]
-        return _with_hits(replace(result, total=page.total), hits_with_rivals, query, compiled, take)
+        return replace(result, total=page.total), hits_with_rivals, compiled
 
     def _result(
         self,
@@ -242,16 +254,3 @@ def _existing_pins(ask: Ask, name: str, query: SearchQuery, compiled: CompiledQu
 
 def _hits(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [hit for result in results for hit in result["hits"]]
-
-
-def _with_hits(
-    result: SearchResult,
-    engine_hits: Sequence[Mapping[str, Any]],
-    query: SearchQuery,
-    compiled: CompiledQuery,
-    take: TakeHit | None,
-) -> SearchResult:
-    make = explaining(
-        partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
-    )
-    return replace(result, hits=hand_over(hits_of(engine_hits, make), take))

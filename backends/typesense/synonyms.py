@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from hashlib import blake2b
 from typing import Any
 
 from backends.errors import UnreadableReply
-from backends.query import Synonyms, synonyms_split
 from backends.servers.http import Budget
-from backends.servers.tokenizer import split_words
+from backends.servers.synonyms import Entry
 from backends.typesense.reply import RefusedByTypesense
 from backends.typesense.transport import TypesenseTransport
 
 _MARK = "site-search-"
 
 
-def put_synonyms(transport: TypesenseTransport, index: str, synonyms: Synonyms, seconds: float | None) -> None:
-    """Replace the collection's synonyms by ``synonyms``.
+def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[Entry], seconds: float | None) -> None:
+    """Replace the collection's synonyms by ``entries``.
 
     Args:
         seconds: Time limit; ``None`` for the usual limit of each request.
@@ -38,7 +37,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, synonyms: Synonyms, 
         for each in stored
         if str(each["id"]).startswith(_MARK)
     }
-    needed = {_name(entry): entry for entry in _entries(synonyms)}
+    needed = {_name(entry): entry for entry in _bodies(entries)}
     outdated = _with_overlapping(existing.keys() - needed.keys(), existing)
     for name in sorted(outdated):
         try:
@@ -62,15 +61,14 @@ def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> S
         outdated = overlapping
 
 
-def _entries(synonyms: Synonyms) -> Iterator[dict[str, Any]]:
+def _bodies(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
     """Yield the bodies of the requests that store the synonyms: a one-way entry has a ``root``."""
-    for searched, others in synonyms_split(synonyms, split_words):
-        phrases = sorted(map(" ".join, others))
-        if searched is others:
-            if len(phrases) > 1:
-                yield {"synonyms": phrases}
-        elif searched and phrases:
-            yield {"root": " ".join(*searched), "synonyms": phrases}
+    for searched, others in entries:
+        if searched == others:
+            yield {"synonyms": sorted(map(" ".join, others))}
+            continue
+        for root in searched:
+            yield {"root": " ".join(root), "synonyms": sorted(" ".join(each) for each in others if each != root)}
 
 
 def _name(entry: Mapping[str, Any]) -> str:

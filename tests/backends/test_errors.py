@@ -12,7 +12,7 @@ import pytest
 
 from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound
-from backends.query import SearchQuery
+from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from tests.backends.fakes.broken import WAYS, broken_server
 
@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
     "upsert": lambda b: b.upsert("site_1", [DOCUMENT], {}),
     "delete": lambda b: b.delete("site_1", ["a"]),
     "search": lambda b: b.search("site_1", SearchQuery("word", facets=("author",))),
-    "send_synonyms": lambda b: b.send_synonyms("site_1", (("word", "term"),)),
+    "send_synonyms": lambda b: b.send_synonyms("site_1", SearchSettings(synonyms=(("word", "term"),))),
     "find_titles": lambda b: b.find_titles("site_1", "word", 8),
     "count": lambda b: b.count("site_1"),
     "document_ids": lambda b: list(b.document_ids("site_1")),

@@ -70,7 +70,7 @@ def calls(case: Case) -> dict[str, Call]:
         "free_share": lambda b: b.free_share(),
         "issue_credential": lambda b: b.issue_credential(case.index, "holder", SOON),
         "revoke_credential": lambda b: b.revoke_credential("6f4b2a8c"),
-        "send_synonyms": lambda b: b.send_synonyms(case.index, (("x", "y"),)),
+        "send_synonyms": lambda b: b.send_synonyms(case.index, SearchSettings(synonyms=(("x", "y"),))),
     }
 
 

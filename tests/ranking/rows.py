@@ -109,8 +109,9 @@ FORMS = (
         "A word that another page has as typed counts mistyped, too."),
     Row("teak ebnoy", "teak-typed ebony-meant", "A word as typed comes before one that no page has as typed."),
     Row("penguin scrimshaw antartcia", "south-two south-one", "A word with two errors counts more than none."),
-    Row("bicycle", "bike-title bicycle-text bike-text",
-        "A synonym is nearly as good as the word itself.", settings=SearchSettings(synonyms=(("bicycle", "bike"),))),
+    Row("bicycle", "bike-title bicycle-text bike-text quoted-phrase quoted-words",
+        "A synonym, also inflected, is nearly as good as the word itself.",
+        settings=SearchSettings(synonyms=(("bicycle", "bike"),))),
 )  # fmt: skip
 
 WORDS = (

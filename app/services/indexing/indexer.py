@@ -344,8 +344,9 @@ def _load(database: Database, site_id: int) -> Site | None:
 def _create(engine: SearchBackend, site: Site, index: str) -> None:
     """Create an empty index with the site's synonyms."""
     engine.create_index(index)
-    if synonyms := read_settings(site.search_settings).synonyms:
-        engine.send_synonyms(index, synonyms)
+    settings = read_settings(site.search_settings)
+    if settings.synonyms:
+        engine.send_synonyms(index, settings)
 
 
 def _changes(

@@ -22,7 +22,7 @@ from app.services.search.search import Searcher
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
 from backends.query import SearchQuery
-from backends.servers.tokenizer import SynonymChange
+from backends.servers.synonyms import SynonymChange
 
 MAX_QUERIES = 50
 """Maximum number of queries in a preview."""
@@ -147,7 +147,7 @@ def preview_settings(
     if not engine.keeps_synonyms:
         after = [_search(parts, changed_record, search, links[1]) for search in searches]
         return [_compare(*each) for each in zip(queries, before, after, strict=True)]
-    change = SynonymChange(record.settings.synonyms, changed_record.settings.synonyms)
+    change = SynonymChange(record.settings, changed_record.settings)
     comparable = replace(changed_record, settings=replace(changed_record.settings, synonyms=record.settings.synonyms))
     after = [_search(parts, comparable, search, links[1]) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -22,8 +22,9 @@ from backends.embedded.analysis.languages import (
 )
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind, query_terms_of
+from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind
 from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.synonyms import SynonymIndex, words_by_stem
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.typos import errors_allowed
 from backends.embedded.query.variants import (
@@ -34,7 +35,7 @@ from backends.embedded.query.variants import (
     expand,
     variants_in_parts,
 )
-from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
+from backends.query import SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import MAX_JOINED_CHARS, MAX_PARTS
@@ -156,7 +157,7 @@ def resolve_query(
     return ResolvedQuery(
         text=text,
         parsed=parsed,
-        terms=tuple(resolver.resolve(parsed, _Synonyms.of(settings.synonyms))),
+        terms=tuple(resolver.resolve(parsed, SynonymIndex.of(settings.synonyms))),
         stop_words=stops,
         queries=resolver.queries,
         snapshot=snapshot,
@@ -182,7 +183,7 @@ class _Resolver:
     tonal: bool
     has_tones: bool
 
-    def resolve(self, parsed: ParsedQuery, synonyms: _Synonyms) -> Iterator[ResolvedTerm]:
+    def resolve(self, parsed: ParsedQuery, synonyms: SynonymIndex) -> Iterator[ResolvedTerm]:
         terms = parsed.query_terms
         stops = [_is_stop_word(term, self.stop_words) for term in terms]
         if all(stops):
@@ -255,7 +256,7 @@ class _Resolver:
             del best[split, False]
         return list(best.values())
 
-    def _synonyms(self, terms: Sequence[QueryTerm], synonyms: _Synonyms) -> list[list[TermVariant]]:
+    def _synonyms(self, terms: Sequence[QueryTerm], synonyms: SynonymIndex) -> list[list[TermVariant]]:
         """For each term, the variants from synonyms; all words of a phrase share the synonyms of the phrase."""
         variants_by_term: list[list[TermVariant]] = [[] for _ in terms]
         if not synonyms.phrases:
@@ -267,21 +268,37 @@ class _Resolver:
                 longer = (beginning + reading for beginning in beginnings for reading in readings[end])
                 beginnings = [each for each in longer if len(each) <= synonyms.longest][:_MAX_READINGS]
                 phrases = dict.fromkeys(phrase for each in beginnings for phrase in synonyms.phrases.get(each, ()))
-                variants = [TermVariant(other.terms, self.ranking.synonym, words=other.words) for other in phrases]
+                variants = [
+                    TermVariant(terms, self.ranking.synonym, words=words)
+                    for other in phrases
+                    for terms, words in self._inflected(other)
+                ]
                 for at in range(start, end + 1):
                     variants_by_term[at] += variants
                 if not beginnings:
                     break
         return variants_by_term
 
-    def _readings(self, term: QueryTerm, synonyms: _Synonyms) -> list[tuple[str, ...]]:
+    def _inflected(self, phrase: Phrase) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Yield the terms and the words of a phrase, and those with an inflected form of its last word."""
+        yield phrase.terms, phrase.words
+        last = phrase.terms[-1]
+        if phrase.words != phrase.terms or not last.isalpha():
+            return
+        term = QueryTerm(TermKind.WORD, (last,), last)
+        for variant in expand(self.snapshot, term, self.fields, self.languages, False, False, self.ranking).variants:
+            if variant.boost == self.ranking.stem and not variant.errors:
+                terms = (*phrase.terms[:-1], *variant.terms)
+                yield terms, terms
+
+    def _readings(self, term: QueryTerm, synonyms: SynonymIndex) -> list[tuple[str, ...]]:
         """The term, and the words of synonyms that it is another form of, or a typing error if no document has it."""
         readings = [term.terms]
         word = term.term
         if term.kind is not TermKind.WORD or word in synonyms.words:
             return readings
         for language in self.languages:
-            by_stem = _words_by_stem(synonyms.words, language)
+            by_stem = words_by_stem(synonyms.words, language)
             own_stems = stems(language, word) | {stem(language, term.surface)}
             readings += [(each,) for own_stem in sorted(own_stems) for each in by_stem.get(own_stem, ())]
         errors = errors_allowed(word)
@@ -349,49 +366,5 @@ def _stop_words_of(languages: Sequence[str], settings: SearchSettings) -> frozen
 
 
 @lru_cache(maxsize=64)
-def _words_by_stem(words: frozenset[str], language: str) -> Mapping[str, Sequence[str]]:
-    """Return the words by their possible stems in a language."""
-    by_stem: dict[str, list[str]] = {}
-    for word in sorted(words):
-        for each in stems(language, word):
-            by_stem.setdefault(each, []).append(word)
-    return by_stem
-
-
-@lru_cache(maxsize=64)
 def _folded(words: frozenset[str]) -> frozenset[str]:
     return frozenset(map(fold, words))
-
-
-@dataclass(frozen=True, slots=True)
-class _Synonyms:
-    """A site's synonyms, indexed for lookup.
-
-    Attributes:
-        phrases: The terms of each synonym in a query to the phrases that may replace it, at most
-            :data:`MAX_USED_SYNONYMS`.
-        longest: Number of terms of the longest synonym.
-        words: Every term of a synonym.
-    """
-
-    phrases: Mapping[tuple[str, ...], Sequence[Phrase]]
-    longest: int
-    words: frozenset[str]
-
-    @classmethod
-    @lru_cache(maxsize=64)
-    def of(cls, synonyms: Synonyms) -> _Synonyms:
-        """Index synonyms; earlier entries take precedence."""
-        phrases_by_terms: dict[tuple[str, ...], dict[Phrase, None]] = {}
-        for searched, others in synonyms_split(synonyms, _terms_of):
-            members = {terms: Phrase.of(phrase) for terms, phrase in others.items()}
-            for terms in searched:
-                replacements = phrases_by_terms.setdefault(terms, {})
-                if len(replacements) < MAX_USED_SYNONYMS:
-                    replacements.update(dict.fromkeys(members[other] for other in members if other != terms))
-        phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in phrases_by_terms.items()}
-        return cls(phrases, max(map(len, phrases), default=0), frozenset(term for terms in phrases for term in terms))
-
-
-def _terms_of(phrase: str) -> tuple[str, ...]:
-    return tuple(part for term in query_terms_of(phrase) for part in term.terms)

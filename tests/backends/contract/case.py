@@ -126,7 +126,7 @@ class Case:
         query = self.query(text, filters, **options)
         if query.settings.synonyms != self.synonyms:
             self.synonyms = query.settings.synonyms
-            self.backend.send_synonyms(self.index, self.synonyms)
+            self.backend.send_synonyms(self.index, query.settings)
             settle(self.backend, self.index)
         return self.backend.search(self.index, query)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from backends.base import Matched
-from backends.query import Highlight, OneWaySynonyms, SearchSettings, SortKey
+from backends.query import Highlight, OneWaySynonyms, SearchSettings, SortKey, Synonyms
 from tests.backends.contract.case import Case, page
 
 
@@ -27,7 +27,8 @@ class CommonMatchingContract:
         assert case.ids("installation gui") == ["a"]
 
     @pytest.mark.parametrize(("written", "typed"), [
-        ("U-Bahn", "ubahn"), ("E-mail", "email"), ("KT-INS114-DRE", "KTINS114DRE"), ("8X-100/B", "8x100b"),
+        ("U-Bahn", "ubahn"), ("E-mail", "email"), ("E-book", "ebooks"), ("KT-INS114-DRE", "KTINS114DRE"),
+        ("8X-100/B", "8x100b"),
         ("00:1A:2B:3C:4D:5E", "001a2b3c4d5e"), ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
         ("978-3-16-148410-0", "9783161484100"), ("TextDrawHideForPlayer", "HideForPlayer"),
         ("TextDrawHideForPlayer", "forplayer"), ("appTableRecord", "table record"), ("nike7055", "7055"),
@@ -85,6 +86,37 @@ class CommonMatchingContract:
         for sign in signs:
             found = [case.ids(f"{word} {names[sign]}", all_words=True) for word in ("first", "second")]
             assert found == [[] if sign in letters else [names[sign]]] * 2, repr(sign)
+
+    @pytest.mark.parametrize("synonyms", [
+        (("couch", "sofa"), ("sf", "san francisco")),
+        (OneWaySynonyms("couch", ("sofa",)), OneWaySynonyms("san francisco", ("sf",))),
+    ])  # fmt: skip
+    def test_inflected_and_mistyped_words_have_the_synonyms_of_the_word(self, case: Case, synonyms: Synonyms) -> None:
+        case.add(
+            page("sofa", "Sofa grey"), page("sofas", "Sofas in blue"), page("couch", "Couch brown"),
+            page("guide", "San Francisco guide"), page("museum", "SF museum"), page("other", "Lamp"),
+        )  # fmt: skip
+        settings = SearchSettings("en", synonyms=synonyms)
+        for text in ("couch", "couches", "Couches"):
+            assert set(case.ids(text, settings=settings)) == {"sofa", "sofas", "couch"}, text
+        correct = case.search("san francisco", settings=settings, facets=("id",))
+        assert {hit.id for hit in correct.hits} == {"guide", "museum"}
+        mistyped = case.search("san franciso", settings=settings, facets=("id",), highlight=Highlight())
+        assert {hit.id for hit in mistyped.hits} == {hit.id for hit in correct.hits}
+        assert (mistyped.total, mistyped.facets) == (correct.total, correct.facets)
+        # The best hit of the embedded engine is the synonym, in which nothing is corrected.
+        outcomes = ((Matched.CORRECTED, "san francisco"), (Matched.ALL, None))
+        assert (mistyped.matched, mistyped.corrected_query) in outcomes
+        assert all("<em>" in (hit.formatted or {})["title"] for hit in mistyped.hits)
+        assert case.search("san franciso", settings=settings, limit=0).total == 2
+        assert case.ids("san franciso", settings=settings, limit=1, offset=1) == [mistyped.hits[1].id]
+
+    def test_mistyped_synonym_that_no_document_has_finds_the_other_words(self, case: Case) -> None:
+        case.add(page("museum", "SF museum"), page("other", "Lamp"))
+        settings = SearchSettings("en", synonyms=(("sf", "san francisco"),))
+        assert case.ids("san franciso", settings=settings) == ["museum"]
+        assert case.ids("san frenzy", settings=settings) == []
+        assert case.ids("san franciso") == []
 
     def test_title_match_ranks_above_a_content_match(self, case: Case) -> None:
         case.add(page("content", "other thing", "the walrus"), page("title", "the walrus", "other thing"))

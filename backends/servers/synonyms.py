@@ -1,0 +1,112 @@
+"""Synonyms as the search servers get them: split into words, with the inflected forms of their words.
+
+A server applies synonyms only to words that are spelled exactly like them. Each word, and the last word of each phrase,
+is therefore accompanied by its usual inflected forms, so that a search for *couches* finds what *couch* finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from backends.embedded.analysis.languages import stem
+from backends.languages import LANGUAGES
+from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
+from backends.servers.tokenizer import QueryPart, query_parts, split_words
+from backends.text import UNSPACED_RUN
+
+_DEFAULT_LANGUAGE = "en"
+"""Language of the inflected forms for a site without a language; English plurals are used in many languages."""
+
+_MIN_INFLECTED_LETTERS = 2
+_MAX_FORMS = 6
+"""Maximum number of inflected forms of a word; each one costs Typesense another search of the index."""
+
+Phrase = tuple[str, ...]
+Entry = tuple[tuple[Phrase, ...], tuple[Phrase, ...]]
+"""Phrases that may be searched for, and phrases that are then found; equal for words with the same meaning.
+
+The inflected forms of a one-way synonym are found, too: Typesense forgives no typing errors if synonyms find something.
+"""
+
+Entries = tuple[Entry, ...]
+
+
+def synonym_entries(settings: SearchSettings) -> Entries:
+    """Return the synonyms of the settings that have an effect, in folded words, with inflected forms."""
+    return _entries(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
+
+
+@lru_cache(maxsize=64)
+def _entries(synonyms: Synonyms, language: str) -> Entries:
+    split = (tuple(map(tuple, each)) for each in synonyms_split(synonyms, split_words))
+    return tuple(
+        (_with_forms(language, searched), _with_forms(language, tuple(dict.fromkeys((*others, *searched)))))
+        for searched, others in split
+        if searched and len({*searched, *others}) > 1
+    )
+
+
+def _with_forms(language: str, phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
+    forms = [(*phrase[:-1], form) for phrase in phrases for form in inflected_forms(language, phrase[-1])]
+    # A search uses a limited number of synonyms: forms must not displace the site's own.
+    return tuple(dict.fromkeys((*phrases, *forms)))[: max(len(phrases), MAX_USED_SYNONYMS)]
+
+
+def inflected_forms(language: str, word: str) -> list[str]:
+    """Return the likely inflected forms of a folded word, the most similar in length first.
+
+    A form replaces one of the language's endings by another, and has the same stem. Some forms that no one writes are
+    among them (*couchs*); they find nothing.
+    """
+    record = LANGUAGES.get(language)
+    if record is None or not (record.endings and word.isalpha() and len(word) >= _MIN_INFLECTED_LETTERS):
+        return []
+    endings = record.endings.split()
+    bases = [word, *(word.removesuffix(ending) for ending in endings if word.endswith(ending))]
+    forms = {base + ending for base in bases for ending in ("", *endings) if len(base) >= _MIN_INFLECTED_LETTERS}
+    own_stem = stem(language, word)
+    related = [form for form in forms - {word} if stem(language, form) == own_stem]
+    return sorted(related, key=lambda form: (abs(len(form) - len(word)), form))[:_MAX_FORMS]
+
+
+def synonyms_of(settings: SearchSettings, parts: Iterable[QueryPart]) -> list[Phrase]:
+    """Return the phrases that are synonyms of a phrase in a query."""
+    text = f" {' '.join(word for part in parts if not part.excluded for word in part.words)} "
+    return [
+        phrase
+        for searched, others in synonym_entries(settings)
+        if any(f" {' '.join(each)} " in text for each in searched)
+        for phrase in others
+    ]
+
+
+class SynonymChange:
+    """The difference between the synonyms of two settings."""
+
+    def __init__(self, before: SearchSettings, after: SearchSettings):
+        old, new = synonym_entries(before), synonym_entries(after)
+        changed = (
+            cluster
+            for cluster in _clusters([*old, *new])
+            if [each for each in old if cluster.issuperset(each[0])]
+            != [each for each in new if cluster.issuperset(each[0])]
+        )
+        self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
+
+    def concerns(self, query: str) -> bool:
+        """Whether the results of a query may differ after the change."""
+        words = {word for part in query_parts(query) for word in part.words}
+        runs = [word for word in words if UNSPACED_RUN.match(word)]
+        return any(word in words or any(word in run for run in runs) for word in self._words)
+
+
+def _clusters(entries: Iterable[Entry]) -> list[frozenset[Phrase]]:
+    """Merge the phrases of entries that share one, because a change of one may affect the others."""
+    clusters: list[frozenset[Phrase]] = []
+    for searched, others in entries:
+        phrases = frozenset((*searched, *others))
+        touched = [each for each in clusters if each & phrases]
+        clusters = [each for each in clusters if not each & phrases]
+        clusters.append(phrases.union(*touched))
+    return clusters
