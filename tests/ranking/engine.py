@@ -13,7 +13,17 @@ from backends.base import Document
 from backends.embedded import search
 from backends.embedded.analysis import compounds, languages
 from backends.embedded.index.snapshots import SnapshotCache
-from backends.embedded.query import parser, relaxations, reranking, scoring, term_queries, terms, typos, variants
+from backends.embedded.query import (
+    parser,
+    relaxations,
+    reranking,
+    scoring,
+    synonyms,
+    term_queries,
+    terms,
+    typos,
+    variants,
+)
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.search import run_search
 from backends.query import SearchQuery
@@ -22,7 +32,8 @@ from backends.registry import create_backend
 Number = int | float
 
 MODULES = (
-    compounds, variants, term_queries, languages, terms, relaxations, reranking, scoring, parser, search, typos
+    compounds, variants, term_queries, languages, synonyms, terms, relaxations, reranking, scoring, parser, search,
+    typos,
 )  # fmt: skip
 """Modules with constants, outside of :class:`Ranking`, that affect matching and ranking."""
 

@@ -325,6 +325,10 @@ SHOP = tuple(
         ("rechnung", "bill-word", "A compound does not begin with a word of two letters."),
         ("rund", "round-word", "Parts of which no other page has the first need more letters."),
         ("uhr", "clock-word", "A word of three letters ends too many others."),
+        ("ebene", "level-word", "A compound does not begin with three letters that are a word only with an ending."),
+        ("zeichen", "mark-word mark-compound", "It may begin with four letters that are a word with an ending."),
+        ("halb", "half-word", "Some words are the endings of too many others."),
+        ("immer", "always-word", "A compound ends with the word as typed, or with another word of the pages."),
     )
 )
 

@@ -21,6 +21,9 @@ MIN_PART_LETTERS = 4
 MIN_HEAD_LETTERS = 3
 """Minimum length of the head, which is what precedes that word."""
 
+MIN_CUT_HEAD_LETTERS = 4
+"""Minimum length of a head that lost its ending (*Schul-buch*, *Trenn-zeichen*); shorter ones are often no words."""
+
 MIN_UNKNOWN_HEAD_LETTERS = 6
 """Minimum length of a head that no document contains as a word; shorter ones are often prefixes (*Ver-wendung*)."""
 
@@ -32,6 +35,9 @@ _ANY_HEAD = "tatata"
 
 _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", "ver", "weer", "zer", "zuruck")
 """Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
+
+_SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "ling", "nativ")
+"""Stems of words that are mostly endings of other words (*standaard*, *innerhalb*, *markeringen*)."""
 
 _MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
 _MAX_LETTERS = 40
@@ -96,6 +102,8 @@ def compounds_of(
 ) -> Iterator[tuple[str, int]]:
     """Yield the compounds that end with a word, and in how many documents each of them is.
 
+    Their last part must begin with the word as typed or be a word itself: a common stem alone also cuts *best-immen*.
+
     Args:
         term: The word, folded.
         surface: The word in lower case, as typed.
@@ -105,6 +113,8 @@ def compounds_of(
     if len(term) < MIN_PART_LETTERS:
         return
     own_stems = stems(language, term) | {stem(language, surface)}
+    if not own_stems.isdisjoint(_SUFFIXES):
+        return
     within = {*stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
     for ending in sorted(each[len(_ANY_HEAD) :][::-1] for each in within):
         for key, count in list_keys(ending):
@@ -113,6 +123,7 @@ def compounds_of(
             if (
                 len(last) + len(inflection) >= MIN_PART_LETTERS
                 and _may_be_head(language, head, last, is_word)
+                and ((last + inflection).startswith(term) or is_word(last + inflection))
                 and not own_stems.isdisjoint(stems(language, last + inflection))
             ):
                 yield head + last + inflection, count
@@ -124,8 +135,9 @@ def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[st
         return False
     if len(head) >= MIN_UNKNOWN_HEAD_LETTERS and len(last_stem) >= MIN_LAST_STEM_LETTERS:
         return True
-    # It may have lost its ending (Schul-buch, Lese-zeichen, Trenn-zeichen), or be followed by linking letters.
-    words = [head, f"{head}e", f"{head}n", f"{head}en"]
+    words = [head]
+    if len(head) >= MIN_CUT_HEAD_LETTERS:
+        words += [f"{head}e", f"{head}n", f"{head}en"]
     words += [
         head[: -len(letters)]
         for letters in _LINKING_LETTERS.get(language, ())
