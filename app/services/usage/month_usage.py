@@ -128,9 +128,7 @@ def report_month(session: Session, counters: CounterStore, month: date) -> Month
     """
     accounts = session.scalars(select(Account).where(_existed(month)).order_by(Account.id)).all()
     stored = {
-        row.account_id: MonthUsage(
-            row.searches, row.refused_searches, row.indexing_operations, row.most_documents, row.pages_crawled
-        )
+        row.account_id: _stored_usage(row)
         for row in session.scalars(select(UsageMonth).where(UsageMonth.month == month))
     }
     missing = [account.id for account in accounts if account.id not in stored]
@@ -138,6 +136,19 @@ def report_month(session: Session, counters: CounterStore, month: date) -> Month
         stored |= usage_of_month(session, counters, missing[start : start + ACCOUNTS_AT_ONCE], month)
     listed = [(account, stored[account.id]) for account in accounts]
     return MonthReport(listed, is_final=not missing and _is_over(month))
+
+
+def invoice_usage(session: Session, counters: CounterStore, account_id: int, month: date) -> MonthUsage:
+    """Return an account's usage in a month as :func:`report_month` reports it.
+
+    Args:
+        month: First day of the month.
+
+    Raises:
+        CountersUnavailable: Usage cannot be read.
+    """
+    row = session.get(UsageMonth, (account_id, month))
+    return _stored_usage(row) if row else usage_of_month(session, counters, [account_id], month)[account_id]
 
 
 def close_last_month(database: Database, counters: CounterStore) -> int:
@@ -166,6 +177,12 @@ def close_last_month(database: Database, counters: CounterStore) -> int:
                     session.add(UsageMonth(account_id=account_id, month=month, **asdict(usage)))
                     closed += 1
     return closed
+
+
+def _stored_usage(row: UsageMonth) -> MonthUsage:
+    return MonthUsage(
+        row.searches, row.refused_searches, row.indexing_operations, row.most_documents, row.pages_crawled
+    )
 
 
 def _existed(month: date) -> ColumnElement[bool]:

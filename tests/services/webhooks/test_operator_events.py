@@ -96,6 +96,28 @@ def test_each_change_of_an_account_is_one_event(app: Flask, operator: ApiClient,
     }  # fmt: skip
 
 
+def test_account_deleted_before_the_invoice_of_last_month_leaves_its_usage(
+    app: Flask, operator: ApiClient, receiver: Receiver
+) -> None:
+    with time_machine.travel(datetime(2031, 5, 31, 23, 0, tzinfo=UTC), tick=False) as clock:
+        tenant = register_tenant(app, "ann@example.com")
+        tenant.index(page(1), page(2))
+        tenant.find("page")
+        clock.move_to(datetime(2031, 6, 1, 0, 30, tzinfo=UTC))  # May is not final yet.
+        events(app, receiver)
+        assert_ok(operator.delete(f"{ACCOUNTS}/{tenant.account_id}"))
+        (deleted,) = events(app, receiver)
+
+    assert deleted["data"]["month"] == "2031-06"
+    assert deleted["data"]["usage"]["searches"] == 0
+    assert deleted["data"]["last_month"] == {
+        "month": "2031-05",
+        "usage": {
+            "searches": 1, "refused_searches": 0, "indexing_operations": 2, "most_documents": 2, "pages_crawled": 0,
+        },
+    }  # fmt: skip
+
+
 def test_commands_and_the_operator_api_cause_the_same_events(
     app: Flask, operator: ApiClient, receiver: Receiver
 ) -> None:
