@@ -32,6 +32,7 @@ from benchmarks.queries import HITS, Query, make_queries, read
 
 PART = 500
 BATCH = 5_000
+MERGE_SECONDS = 600
 INDEX = "site_1"
 KINDS = {"section": frozenset({FieldKind.STRING}), "pages": frozenset({FieldKind.NUMBER})}
 
@@ -95,7 +96,8 @@ def parts(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def index(pages: Path, folder: Path, size: int) -> Indexed:
     """Index so many parts in batches, and wait until the segments are merged."""
-    engine = cast(TantivyBackend, create_backend(f"tantivy://{folder}"))
+    # Writes follow each other without a pause, so each waits for tantivy's merges after the one before it.
+    engine = cast(TantivyBackend, create_backend(f"tantivy://{folder}?timeout={MERGE_SECONDS}"))
     engine.create_index(INDEX)
     spent = 0.0
     made = 0

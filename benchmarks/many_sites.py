@@ -41,6 +41,8 @@ import requests
 from sqlalchemy import insert, select
 
 from app.models import Base, Site, StoredDocument
+from app.plans import SHIPPED_PLANS, PlanTable
+from app.services.access.keys import create_key
 from app.storage.database import Database
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.open_indexes import IDLE_SECONDS
@@ -190,6 +192,21 @@ class Installation:
         address = f"{self.server.base_url}/api/sites/{site}/keys"
         return str(self._person.post(address, json={"name": kind, "type": kind}).json()["api_key"])
 
+    def make_search_keys(self, targets: list[Target]) -> list[Target]:
+        """Return targets with new keys, made in the database of the stopped service: a member has few requests."""
+        secret, limits = self.server.environment["SECRET_KEY"], PlanTable(SHIPPED_PLANS)["enterprise"]
+        made = []
+        database = Database(f"sqlite:///{self.server.folder / 'service.db'}")
+        with database.write() as session:
+            for target in targets:
+                account_id = session.get_one(Site, target.id).account_id
+                _, key = create_key(
+                    session, account_id, limits, secret, target.id, name="search", type="search", expires_at=None
+                )
+                made.append(target._replace(key=key))
+        database.dispose()
+        return made
+
     def restart(self) -> float:
         """Start workers that have opened nothing yet; seconds until the service was ready."""
         self.server.stop()
@@ -250,7 +267,8 @@ def compare_searches(folder: Path, pages: Pages, sites: int, size: int, rounds: 
         batch = pages.take(size)
         one.add_site(batch)
         single = one.sites[0]._replace(pages=batch)
-        unused = [single._replace(key=one.make_key(single.id, "search")) for _ in range(sites)]
+        one.server.stop()
+        unused = one.make_search_keys([single] * sites)
         fill(many, pages, sites, size)
         print(f"{sites} sites of {size} pages filled in {time.perf_counter() - started:.0f} s")
         one.restart()
@@ -278,10 +296,8 @@ def fill(installation: Installation, pages: Pages, sites: int, size: int) -> Non
     installation.server.stop()
     for number, original in enumerate(written):
         multiply(installation, original, (sites - number - 1) // len(written), shutil.copy2)
+    installation.sites = installation.make_search_keys(installation.sites)
     installation.server.start()
-    installation.sites = [
-        target._replace(key=installation.make_key(target.id, "search")) for target in installation.sites
-    ]
 
 
 def warm_up(one: Installation, many: Installation, pages: Pages) -> None:

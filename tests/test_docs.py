@@ -419,14 +419,17 @@ def test_every_benchmark_has_a_documented_command() -> None:
     helpers = [
         "__init__",
         "bare_flask",
+        "capacity_model",
         "connections",
         "constant_engine",
         "fts5_app",
         "queries",
         "relevance",
         "search_systems",
+        "server_costs",
         "sites",
         "typed_queries",
+        "unit_costs",
     ]
     scripts = {file.stem for file in (PROJECT / "benchmarks").glob("*.py")}.difference(helpers)
     assert [name for name in sorted(scripts) if f"python -m benchmarks.{name}" not in PAGES["docs/benchmarks.md"]] == []
