@@ -28,6 +28,7 @@ MAX_WORKER_UNSENT_BYTES = 134_217_728
 """Maximum unsent bytes of all responses of a worker, beyond which the slowest clients are disconnected."""
 
 _RESET = struct.pack("ii", 1, 0)
+_Handler = Callable[[Connection], None]
 
 
 class _LargeBodies:
@@ -109,13 +110,7 @@ class Clients:
 
     # Watching connections
 
-    def _watch(
-        self,
-        conn: Connection,
-        event: int,
-        on_event: Callable[[Connection], None],
-        on_deadline: Callable[[Connection], None],
-    ) -> None:
+    def _watch(self, conn: Connection, event: int, on_event: _Handler, on_deadline: _Handler) -> None:
         conn.register(self._worker.poller, event)
         conn.on_event = on_event
         conn.on_deadline = on_deadline

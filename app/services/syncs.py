@@ -205,8 +205,7 @@ class Syncs:
             BackendUnavailable: The documents are removed but searches may still find them; call this again.
         """
         last = self._sweep(account_id, site_id, sync_id, max_removed_percent)
-        # Before the sync ends: if the engine is unavailable, the background job finds a running sync and finishes it.
-        self._indexer.apply(site_id, last.revision)
+        self._indexer.apply(site_id, last.revision)  # If this fails, the background job finds the sync still running.
 
         def write(session: Session) -> Written[int]:
             get_account(session, account_id, lock=True)
@@ -249,8 +248,7 @@ class Syncs:
             ).all()
             for sync in lapsed:
                 session.execute(
-                    update(Sync)
-                    # Compared again, because a call may have arrived since the sync was read.
+                    update(Sync)  # A call may have arrived since the sync was read, so the time is compared again.
                     .where(Sync.number == sync.number, Sync.status == "running", Sync.called_at == sync.called_at)
                     .values(status="lapsed", ended_at=sync.called_at + SYNC_LAPSES_AFTER)
                 )

@@ -138,7 +138,6 @@ class TypesenseBackend(ServerBackend):
             # Without IDs nothing is deleted, but a missing collection must still raise an error.
             if not keys:
                 self._transport.get(_path(name), dict)
-            # In parts, because the condition is part of the URL, whose length Typesense limits.
             for at in range(0, len(keys), _DELETE_IDS):
                 condition = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
                 reply = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))

@@ -97,7 +97,6 @@ class EventRecorder:
         self._maintenance_due = 0.0
 
     def _after_fork(self) -> None:
-        # A journal has one writer, so the child starts its own.
         journals = [*self._given_up, self._journal]
         self._reset_state()
         for journal in journals:
