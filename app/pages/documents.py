@@ -43,6 +43,7 @@ from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid, read_form_body
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
+from backends.sections import SECTIONS, split_sections
 from schemas.imports import FORM_FORMATS, ImportFormSchema
 from schemas.sources import CONFIG_FORMATS
 
@@ -180,6 +181,9 @@ def _origin(name: str, crawled_from: str | None = None) -> Origin:
 
 def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> ShownDocument:
     fields: dict[str, Any] = orjson.loads(document.body)
+    others, sections = split_sections(fields)
+    if sections:
+        others = {**others, SECTIONS: [section.title for section in sections]}
     address = link_to(str(fields["url"]), site.url)
     source = document.origin.source
     return ShownDocument(
@@ -192,11 +196,13 @@ def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> Shown
         updated_at=from_microseconds(document.changed_at),
         size=len(document.body),
         content=str(fields["content"]),
-        fields=[(name, _text(value)) for name, value in fields.items() if name not in ("title", "content")],
+        fields=[(name, _text(value)) for name, value in others.items() if name not in ("title", "content")],
     )
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

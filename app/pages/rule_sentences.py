@@ -23,7 +23,8 @@ def rule_sentence(rule: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     Args:
         titles: Maps the IDs of pages to titles.
     """
-    return f"{''.join(_condition(rule['when']))}, {_list(list(_actions(rule['do'], titles))) or 'do nothing'}."
+    sentence = f"{''.join(_condition(rule['when']))}, {_list(list(_actions(rule['do'], titles))) or 'do nothing'}"
+    return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
 
 
 def _condition(when: Mapping[str, Any]) -> Iterator[str]:

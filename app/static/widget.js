@@ -53,7 +53,7 @@ const ALSO = { nb: "no", nn: "no" };
 
 // Light and dark.
 const COLOURS = {
-  ground: ["#fff", "#1a2128"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
+  ground: ["#fff", "#171d23"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
   chosen: ["#e6f1f4", "#1b3139"], accent: ["#0b5c73", "#6cc3da"], mark: ["#fff0b3", "#52430a"],
 };
 const palette = (colourOf) => Object.entries(COLOURS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${colourOf(pair)});`).join("");
@@ -106,12 +106,14 @@ const STYLE = `
   dialog > form:dir(rtl) { padding: 8px 4px 8px 12px; }
   dialog > form > .field > input { border-color: transparent; font-size: 18px; }
   dialog > form > .field > input:focus-visible { outline: none; }
-  dialog > form:has(input:focus-visible) { border-color: var(--accent); box-shadow: 0 1px var(--accent); z-index: 1; }
+  dialog > form:has(input:focus-visible) { border-color: var(--accent); box-shadow: 0 1px var(--accent); z-index: 2; }
   .close { border: 0; padding: 4px 10px; color: var(--accent); }
   .close:hover { background: var(--chosen); }
   dialog .panel { min-height: 0; flex: 1; }
   @media (min-width: 720px) { dialog .panel { flex: 0 1 auto; } dialog { top: 8vh; height: auto; max-height: 84vh; border-radius: calc(1.75 * var(--radius)); } }
   .status, .notice { margin: 0; padding: 8px 16px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+  .status.alone { padding: 40px 24px; font-size: 17px; text-align: center; color: var(--text); }
+  .alone > svg { display: block; margin: 0 auto 12px; width: 44px; height: 44px; stroke-width: 1.25; color: var(--soft); }
   .notice { font-size: 15px; color: var(--text); background: var(--tint); border-bottom: 1px solid var(--rule); }
   .notice a, .hit.link { color: var(--accent); }
   .heading { position: sticky; top: 0; z-index: 1; margin: 0; padding: 10px 12px 4px; font-size: 13px; font-weight: 600; color: var(--soft); background: var(--ground); text-align: start; }
@@ -137,6 +139,8 @@ const STYLE = `
   .section { position: relative; margin-inline-start: 21px; padding: 6px 12px; }
   .section::before { content: ""; position: absolute; inset: 0 auto; inset-inline-start: 0; border-inline-start: 2px solid var(--rule); }
   .section[aria-selected="true"]::before { border-color: transparent; }
+  .hit:has(+ .section):not(.section) { padding-bottom: 5px; }
+  .section + .hit:not(.section) { margin-top: 4px; }
   .section:has(> .icon) { grid-template-columns: 16px minmax(0, 1fr) auto; column-gap: 10px; }
   .section > .icon { width: 16px; height: 16px; margin-top: 3px; }
   .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
@@ -160,6 +164,7 @@ const STYLE = `
   .more, .foot button { min-height: 32px; padding: 4px 0; color: var(--accent); background: none; border: 0; font-size: 14px; font-weight: 600; cursor: pointer; text-decoration: none; }
   .more { display: inline-flex; align-items: center; }
   .more:hover, .foot button:hover { text-decoration: underline; text-underline-offset: 3px; }
+  @media (pointer: coarse) { .open kbd { display: none; } }
   @media (forced-colors: active) { .hit[aria-selected="true"] { outline-color: Highlight; } mark { background: Mark; color: MarkText; } }
   @media print { .open, form, .afloat, dialog { display: none !important; } }
 `;
@@ -174,6 +179,8 @@ const ICONS = {
   recent: "M3 12a9 9 0 1 0 9-9 9.75 9.75 0 0 0-6.74 2.74L3 8M3 3v5h5M12 7v5l4 2",
   popular: "M16 7h6v6M22 7l-8.5 8.5-5-5L2 17",
   answer: "M17 5H3M21 12H8M21 19H8M3 12v7",
+  none: "m13.5 8.5-5 5M8.5 8.5l5 5M19 11a8 8 0 1 1-16 0 8 8 0 0 1 16 0M21 21l-4.34-4.34",
+  problem: "M12 8v4M12 16h.01M22 12a10 10 0 1 1-20 0 10 10 0 0 1 20 0",
   go: "M20 4v7a4 4 0 0 1-4 4H4M9 10l-5 5 5 5",
   clear: "M18 6 6 18M6 6l12 12",
 };
@@ -1110,19 +1117,22 @@ function build(BASE, host, settings) {
 
   const isSeen = (element) => element.getClientRects().length > 0; // The page may hide parts.
 
-  function present(message, sections, after, above = [], quoted = []) {
+  // A message without results stands below its picture.
+  function present(message, sections, after, above = [], quoted = [], picture = "") {
+    const isAlone = Boolean(picture && !sections.length);
     choose(null);
     notice.replaceChildren(...above);
     notice.hidden = !above.length;
-    status.replaceChildren(...message);
+    status.replaceChildren(...(isAlone ? [icon(picture)] : []), ...message);
+    status.classList.toggle("alone", isAlone);
     status.hidden = !message.length;
     list.replaceChildren(...sections);
     list.hidden = !sections.length;
     list.removeAttribute("aria-busy");
     foot.replaceChildren(...after, keys());
-    foot.hidden = !sections.length;
+    foot.hidden = !sections.length && !isModal;
     list.scrollTop = 0;
-    open(Boolean(message.length || sections.length));
+    open(Boolean(isModal || message.length || sections.length));
     fit();
     if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message, ...quoted.filter(isSeen).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
   }
@@ -1140,15 +1150,15 @@ function build(BASE, host, settings) {
     if (list.scrollHeight <= list.clientHeight) return;
     const { top, bottom } = list.getBoundingClientRect();
     const ends = options().map((option) => option.getBoundingClientRect().bottom + list.scrollTop).filter((end) => end <= bottom);
-    if (ends.length) list.style.maxHeight = `${ends.at(-1) - top + 2}px`;
+    if (ends.length) list.style.maxHeight = `${ends.at(-1) - top}px`;
   }
 
-  const say = (key, values) => present(spoken(key, values), [], []);
+  const say = (key, picture) => present(spoken(key), [], [], [], [], picture);
 
   function fail(error) {
     if (!(error instanceof Refusal)) console.error(error);
     const reason = error instanceof Refusal ? error.reason : "away";
-    say(reason);
+    say(reason, "problem");
     core.emit("error", { reason });
   }
 
@@ -1214,7 +1224,7 @@ function build(BASE, host, settings) {
         on(link, "click", selected);
         return asOption(link, `link-${at}`);
       });
-      present(spoken("none", { q: query }), [...suggested, ...links, ...searches("popular", answer.popular)], [], above);
+      present(spoken("none", { q: query }), [...suggested, ...links, ...searches("popular", answer.popular)], [], above, [], "none");
       return;
     }
     const groups = new Map();
@@ -1378,7 +1388,7 @@ function build(BASE, host, settings) {
   });
   function resume() {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
-    if (!list.hidden) open(true);
+    if (!list.hidden || status.hasChildNodes()) open(true);
     else if (!input.value.trim()) showStart();
     else if (!latest) search(); // It was filled before.
   }

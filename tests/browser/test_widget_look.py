@@ -123,7 +123,7 @@ def test_list_ends_with_a_whole_row(stub: Stub, visitor: Visitor, mode: str) -> 
     script = """const list = document.querySelector("#site-search").shadowRoot.querySelector("#results");
         const end = list.getBoundingClientRect().bottom;
         const rows = [...list.querySelectorAll("[role=option]")].map((row) => row.getBoundingClientRect());
-        const cut = rows.filter((row) => row.top < end - 3 && row.bottom > end + 1);
+        const cut = rows.filter((row) => row.top < end - 1 && row.bottom > end + 1);
         return [list.scrollHeight > list.clientHeight, cut.length];"""
 
     assert visitor.driver.execute_script(script) == [True, 0]
@@ -138,6 +138,42 @@ def test_footer_names_the_keys_where_there_is_room(stub: Stub, visitor: Visitor)
         "document.querySelector('#site-search').style.width = '340px'; dispatchEvent(new Event('resize'))"
     )
     visitor.wait(lambda: not visitor.inside(".keys")[0].is_displayed(), "the keys stayed")
+
+
+def test_message_without_results_stands_below_a_picture(stub: Stub, visitor: Visitor) -> None:
+    _search(stub, visitor, 'data-mode="inline"')
+    assert not visitor.inside(".status svg")
+
+    for answer, message in [
+        ((200, {"hits": [], "estimatedTotalHits": 0}), "Nothing matches “shut”."),
+        ((503, {}), "Search cannot be reached at the moment."),
+    ]:
+        stub.answers[SEARCH] = [answer]
+        visitor.inside(".wipe")[0].click()
+        visitor.type("shut" if answer[0] == 200 else "shutter")
+        visitor.wait(lambda message=message: _texts(visitor, ".alone") == [message], message)
+        assert visitor.inside(".alone > svg")[0].size == {"width": 44, "height": 44}
+
+    stub.answers[SEARCH] = [(200, {"hits": HITS, "estimatedTotalHits": 5})]
+    visitor.inside(".wipe")[0].click()
+    visitor.type("opens")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    assert not visitor.inside(".alone")
+
+
+def test_message_is_there_again_when_the_dialog_opens_again(stub: Stub, visitor: Visitor) -> None:
+    stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
+    open_page(stub, visitor, 'data-mode="modal"')
+    visitor.inside(".open")[0].click()
+    assert "Navigate" in visitor.inside(".keys")[0].text, "the empty dialog names the keys, too"
+    visitor.type("open")
+    visitor.wait(lambda: visitor.inside(".alone"), "the message never came")
+
+    visitor.inside(".close")[0].click()
+    assert not visitor.inside(".alone")[0].is_displayed()
+    visitor.inside(".open")[0].click()
+
+    assert visitor.inside(".alone")[0].is_displayed()
 
 
 def test_clear_button_empties_the_field_and_keeps_the_focus(stub: Stub, visitor: Visitor) -> None:

@@ -121,11 +121,24 @@ def test_page_shows_all_stored_fields(tenant: Tenant, person: Person) -> None:
 
     assert person.page.one("h1").text == "<i>One</i>"
     shown = {row.one("th").text: row.one("td").text for row in person.page.one("tbody").all("tr")}
-    assert shown == {"id": "page-1", "url": "/pages/1", "price": "5", "tags": '["a","b"]', "date": "2024-05-01"}
+    assert shown == {"id": "page-1", "url": "/pages/1", "price": "5", "tags": "a, b", "date": "2024-05-01"}
     assert "The content of page 1." in person.page.one("main").text
     assert "POST /api/v1/index/bulk" in person.page.one("main").text
     current = [link.text for link in person.page.all("a") if "aria-current" in link.attributes]
     assert "Pages" in current
+
+
+def test_page_shows_the_titles_of_its_sections(tenant: Tenant, person: Person) -> None:
+    sections = [
+        {"anchor": "a", "title": "Opening hours", "level": 2, "start": 0},
+        {"anchor": "b", "title": "Prices", "level": 2, "start": 9},
+    ]
+    tenant.index(page(1, content="Open now. Cheap.", sections=sections))
+
+    person.go(f"{pages_of(tenant)}?id=page-1")
+
+    shown = {row.one("th").text: row.one("td").text for row in person.page.one("tbody").all("tr")}
+    assert shown["sections"] == "Opening hours, Prices"
 
 
 def test_page_is_removed_after_confirmation(tenant: Tenant, person: Person) -> None:

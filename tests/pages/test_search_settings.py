@@ -178,8 +178,8 @@ def test_rules_read_as_sentences(person: Person, tenant: Tenant) -> None:
         "When a search contains the words “tickets” with the filter section = shop from 2026-01-01 until "
         "2027-01-01T10:00:00Z, show “Prices” first, hide “Old prices”, show only pages with section = shop, rank pages "
         "with section = shop at -3, search for “ticket” instead, open /tickets, and show the notice “Closed on "
-        "Monday.”. Off",
-        "For every search, show the notice “Hello.”.",
+        "Monday.” Off",
+        "For every search, show the notice “Hello.”",
     ]
 
 

@@ -334,7 +334,8 @@ def _rate_sentence(label: str, values: Sequence[float | None]) -> str:
     rates = [value for value in values if value is not None]
     if not rates:
         return f"{label}: no searches."
-    return f"{label}: {percent(min(rates))} to {percent(max(rates))} of a day’s searches."
+    low, high = percent(min(rates)), percent(max(rates))
+    return f"{label}: {low if low == high else f'{low} to {high}'} of a day’s searches."
 
 
 def ticks_of(series: Sequence[Dated]) -> list[Tick]:
