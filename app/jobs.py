@@ -32,7 +32,7 @@ from app.services.learning import learn_due
 from app.services.mail.digests import Digests
 from app.services.mail.notices import warn_owners
 from app.services.usage.daily_usage import delete_old_copies
-from app.services.usage.month_usage import close_last_month
+from app.services.usage.month_usage import close_months
 from app.services.usage.quota import daily_requests_window
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
@@ -98,7 +98,7 @@ class Jobs:
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
             Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
             Job("quota-warnings", 60.0, partial(_warn_owners, runtime)),
-            Job("usage-months", 600.0, partial(_close_last_month, runtime)),
+            Job("usage-months", 600.0, partial(_close_months, runtime)),
         ]
         if runtime.settings.sends_mail:
             self.jobs.append(Job("digests", 600.0, partial(_queue_digests, runtime, self._stopping.is_set), apart=True))
@@ -302,10 +302,10 @@ def _warn_owners(runtime: Runtime) -> None:
             warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
 
 
-def _close_last_month(runtime: Runtime) -> None:
+def _close_months(runtime: Runtime) -> None:
     with runtime.locks.try_hold("usage-months") as is_held:
         if is_held:
-            close_last_month(runtime.database, runtime.counters)
+            close_months(runtime.database, runtime.counters)
 
 
 def _queue_digests(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:

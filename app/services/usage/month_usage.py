@@ -1,7 +1,7 @@
 """Usage of accounts in a calendar month (UTC), as customers see it and as an invoice needs it.
 
 The usage of the current month is computed from its days. An hour after the month, the figures are stored once for each
-account and never change again (:func:`close_last_month`), so that an invoice can be repeated.
+account and never change again (:func:`close_months`), so that an invoice can be repeated.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ def report_month(session: Session, counters: CounterStore, month: date) -> Month
     missing = [account.id for account in accounts if account.id not in stored]
     for start in range(0, len(missing), ACCOUNTS_AT_ONCE):
         stored |= usage_of_month(session, counters, missing[start : start + ACCOUNTS_AT_ONCE], month)
-    listed = [(account, stored[account.id]) for account in accounts]
+    # The usage of an account that was deleted meanwhile may be incomplete, and the event of its deletion has all of it.
+    existing = set(session.scalars(select(Account.id).where(_existed(month))))
+    listed = [(account, stored[account.id]) for account in accounts if account.id in existing]
     return MonthReport(listed, is_final=not missing and _is_over(month))
 
 
@@ -151,24 +153,35 @@ def invoice_usage(session: Session, counters: CounterStore, account_id: int, mon
     return _stored_usage(row) if row else usage_of_month(session, counters, [account_id], month)[account_id]
 
 
-def close_last_month(database: Database, counters: CounterStore) -> int:
-    """Store the usage of last month for all accounts that lack it, and return their number.
+def close_months(database: Database, counters: CounterStore) -> int:
+    """Store the usage of past months for all accounts that lack it, and return the number of stored rows.
 
-    Several processes may call this simultaneously.
+    Continues with the last month that was stored, because the service may have been off at the end of a month. Several
+    processes may call this simultaneously.
 
     Raises:
         CountersUnavailable: Usage cannot be read. The next call continues.
     """
-    month = first_of_last_month(now().date())
+    last = first_of_last_month(now().date())
+    with database.read() as session:
+        month = min(session.scalar(select(func.max(UsageMonth.month))) or last, last)
     closed = 0
-    while _is_over(month):
+    while month <= last and _is_over(month):
+        closed += _close_month(database, counters, month)
+        month = first_of_next_month(month)
+    return closed
+
+
+def _close_month(database: Database, counters: CounterStore, month: date) -> int:
+    closed = 0
+    while True:
         with database.read() as session:
             has_row = select(UsageMonth.account_id).where(UsageMonth.month == month)
             without = select(Account.id).where(_existed(month), Account.id.not_in(has_row))
             ids = session.scalars(without.order_by(Account.id).limit(ACCOUNTS_AT_ONCE)).all()
             usages = usage_of_month(session, counters, ids, month) if ids else {}
         if not ids:
-            break
+            return closed
         with database.write() as session:
             for account_id, usage in usages.items():
                 # The lock serializes processes, and the account may have been deleted meanwhile.
@@ -176,7 +189,6 @@ def close_last_month(database: Database, counters: CounterStore) -> int:
                 if account is not None and session.get(UsageMonth, (account_id, month)) is None:
                     session.add(UsageMonth(account_id=account_id, month=month, **asdict(usage)))
                     closed += 1
-    return closed
 
 
 def _stored_usage(row: UsageMonth) -> MonthUsage:

@@ -15,11 +15,12 @@ from sqlalchemy import func, select
 from app.application import create_app
 from app.counters.values import CountersUnavailable
 from app.models import UsageDay, UsageMonth
+from app.operations.operator import delete_account
 from app.runtime import Runtime
 from app.services.usage.month_usage import (
     MonthReport,
     MonthUsage,
-    close_last_month,
+    close_months,
     first_of_last_month,
     first_of_next_month,
     report_month,
@@ -227,12 +228,12 @@ class TestClosing:
         customer.index(*pages(2))
         customer.find("a")
         clock.move_to(datetime(2031, 6, 1, 0, 59, 59, tzinfo=UTC))
-        assert close_last_month(part.database, part.counters) == 0
+        assert close_months(part.database, part.counters) == 0
         assert not report(part).is_final
         clock.move_to(datetime(2031, 6, 1, 1, 0, tzinfo=UTC))
         before = report(part)
-        assert close_last_month(part.database, part.counters) == 1
-        assert close_last_month(part.database, part.counters) == 0
+        assert close_months(part.database, part.counters) == 1
+        assert close_months(part.database, part.counters) == 0
 
         part.counters.clear()
         with part.database.write() as session:
@@ -251,7 +252,7 @@ class TestClosing:
         clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
         register_tenant(app, "late@example.com")
 
-        assert close_last_month(part.database, part.counters) == 1
+        assert close_months(part.database, part.counters) == 1
         assert [account.email for account, _ in report(part).accounts] == [customer.email]
         assert report(part).is_final
         assert len(report(part, MAY.replace(month=6)).accounts) == 2
@@ -264,6 +265,36 @@ class TestClosing:
 
         assert report(part).is_final
 
+    def test_months_in_which_the_service_was_off_are_closed_later(
+        self, clock: time_machine.Coordinates, part: Runtime, customer: Tenant
+    ) -> None:
+        clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
+        assert close_months(part.database, part.counters) == 1
+        customer.index(*pages(3))
+        clock.move_to(datetime(2031, 9, 3, 2, tzinfo=UTC))
+
+        assert close_months(part.database, part.counters) == 3
+        june = report(part, date(2031, 6, 1))
+        assert june.is_final
+        assert june.accounts[0][1] == MonthUsage(0, 0, 3, 3, 0)
+        assert close_months(part.database, part.counters) == 0
+
+    def test_account_deleted_during_a_report_is_not_in_it_with_too_little(
+        self, app: Flask, part: Runtime, customer: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        customer.index(*pages(3))
+        complete = usage(part, customer)
+
+        def delete_first(*args: Any) -> dict[int, MonthUsage]:
+            monkeypatch.undo()
+            delete_account(part, customer.account_id)
+            return usage_of_month(*args)
+
+        monkeypatch.setattr("app.services.usage.month_usage.usage_of_month", delete_first)
+
+        # SQLite reads all from one state of the database, in which the account still exists.
+        assert [used for _, used in report(part).accounts] in ([], [complete])
+
     def test_without_counters_the_month_stays_open(
         self, clock: time_machine.Coordinates, part: Runtime, customer: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -274,10 +305,10 @@ class TestClosing:
         with monkeypatch.context() as patch:
             patch.setattr(part.counters, "usage_between", fail)
             with pytest.raises(CountersUnavailable):
-                close_last_month(part.database, part.counters)
+                close_months(part.database, part.counters)
 
         assert not report(part).is_final
-        assert close_last_month(part.database, part.counters) == 1
+        assert close_months(part.database, part.counters) == 1
 
     def test_two_processes_close_each_account_once(
         self, clock: time_machine.Coordinates, app: Flask, part: Runtime, customer: Tenant
@@ -289,7 +320,7 @@ class TestClosing:
         try:
             parts = [part, other.extensions["runtime"]]
             with ThreadPoolExecutor(2) as threads:
-                closed = list(threads.map(lambda part: close_last_month(part.database, part.counters), parts))
+                closed = list(threads.map(lambda part: close_months(part.database, part.counters), parts))
         finally:
             close_app(other)
 
@@ -299,7 +330,7 @@ class TestClosing:
         self, clock: time_machine.Coordinates, app: Flask, part: Runtime, customer: Tenant
     ) -> None:
         clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
-        close_last_month(part.database, part.counters)
+        close_months(part.database, part.counters)
         result = app.test_cli_runner().invoke(args=["account", "delete", customer.email, "--yes"])
         assert result.exit_code == 0, result.output
 
@@ -321,5 +352,5 @@ class TestClosing:
         clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
         before = report(part)
 
-        assert close_last_month(part.database, part.counters) == 4
+        assert close_months(part.database, part.counters) == 4
         assert [usage for _, usage in report(part).accounts] == [usage for _, usage in before.accounts]
