@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.capacity_model import BUSY, DAY, KEYSTROKE_SECONDS, Costs, Load, ServerCosts
-from benchmarks.many_sites import Installation, Pages
+from benchmarks.installations import Installation, Pages
 from benchmarks.server_costs import EngineCosts, measure_databases, measure_engines
 from benchmarks.unit_costs import (
     CRAWLED_PAGES,

@@ -21,7 +21,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchmarks.connections import Connection, ask_at_once
-from benchmarks.many_sites import Installation, Pages, Target, fill
+from benchmarks.installations import Installation, Pages, Target
+from benchmarks.many_sites import fill
 from benchmarks.search_speed import private_mb
 from tests.server import running_server
 

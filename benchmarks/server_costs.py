@@ -14,7 +14,7 @@ import psycopg
 import requests
 
 from benchmarks.capacity_model import ServerCosts
-from benchmarks.many_sites import Holding, Installation, Pages
+from benchmarks.installations import Holding, Installation, Pages
 from benchmarks.own_work import cpu_seconds
 from benchmarks.unit_costs import (
     MEASURED_SEARCHES,

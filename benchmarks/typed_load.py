@@ -46,7 +46,7 @@ import requests
 from backends.embedded.index.generations import STATE_FILE
 from backends.embedded.maintenance import is_fragmented, segments_of
 from benchmarks.connections import Connection, Load, ask_at_once
-from benchmarks.many_sites import Installation
+from benchmarks.installations import Installation
 from benchmarks.own_work import cpu_seconds
 from benchmarks.queries import read
 from benchmarks.search_speed import quantiles

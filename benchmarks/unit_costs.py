@@ -18,7 +18,7 @@ from benchmarks.connections import Connection
 from benchmarks.crawl import Installation as CrawlInstallation
 from benchmarks.crawl import installation as crawl_installation
 from benchmarks.crawl import memory_of, serving
-from benchmarks.many_sites import Installation, Pages, Target
+from benchmarks.installations import Installation, Pages, Target
 from benchmarks.own_work import cpu_seconds
 from benchmarks.typed_load import Box
 from benchmarks.typed_queries import Typed, beginnings

@@ -423,6 +423,7 @@ def test_every_benchmark_has_a_documented_command() -> None:
         "connections",
         "constant_engine",
         "fts5_app",
+        "installations",
         "queries",
         "relevance",
         "search_systems",
