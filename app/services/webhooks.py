@@ -98,7 +98,7 @@ def claim_delivery(session: Session) -> Claim | None:
 
 
 _ANY_WAITING = select(WebhookDelivery.id).where(WebhookDelivery.due_at.is_not(None)).limit(1)
-"""Built once, since every process asks each second, and the query of due deliveries takes thrice as long."""
+"""Built once, since every process asks each second, and the query of due deliveries takes three times as long."""
 
 
 def has_due(session: Session) -> bool:
@@ -232,6 +232,7 @@ def announce(session: Session, account_id: int, event: str, data: Mapping[str, A
 OPERATOR_WEBHOOK_ID = "whk_operator"
 """ID of the operator's webhook, in a form that no customer's webhook has."""
 
+# Several processes may create it at the same time.
 _CREATE_OPERATOR_WEBHOOK = text(
     "INSERT INTO webhooks (id, url, events, active, created_at, updated_at)"
     " VALUES (:id, '', '[]', true, :moment, :moment) ON CONFLICT (id) DO NOTHING"

@@ -108,6 +108,7 @@ def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
             break
         removed |= _remove_some(index, dynamic_columns)
     del index
+    # No index is open here, because an open one would write its own metadata over the changed file.
     _claim_one_live_document(generation)
     index = open_generation(generation)
     writer = index.writer(SMALL_HEAP, 1)
@@ -251,9 +252,11 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
                 _copy_changes(changes_by_id(before.searcher) if old is None else old, now, writer)
                 writer.commit()
                 writer.wait_merging_threads()
+            # In this order: after a crash, at most an unused folder remains, which the next merge deletes.
             write_state(folder, replace(entry.state, generation=state.generation))
             store.open_indexes.forget(name)
             shutil.rmtree(entry.folder, ignore_errors=True)
+            # The copy is in use from here on, so the cleanup below must not delete it.
             state = None
         finally:
             lease.release()

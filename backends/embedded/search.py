@@ -64,6 +64,7 @@ def run_search(
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
     distinct = distinct_field(query)
+    # The hits of a value may be far apart, so the first ones are read regardless of the requested page.
     read = replace(query, offset=0, limit=min(query.limit, 1) * FIRST_READ) if distinct else query
     search = _Search(snapshot, read, ranking, condition)
     final = search.choice.choose()
@@ -159,6 +160,7 @@ class _Search:
         selection: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != DATE:
             selection = And((selection, Comparison(preferred.field, "=", preferred.value)))
+        # The selection has no score of its own, so that it does not change the order.
         rivals = FinalQuery(
             restricted(final.query, _Query.const_score_query(self.snapshot.filters.compile(selection), 0.0))
         )

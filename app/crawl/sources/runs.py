@@ -320,7 +320,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
 
 
 _ANY_OPEN = select(SourceRun.id).where(SourceRun.status.in_(["queued", "running"])).limit(1)
-"""Built once, since idle processes ask every two seconds, and the queries of waiting runs take thrice as long."""
+"""Built once, since idle processes ask every two seconds, and the queries of waiting runs take three times as long."""
 
 
 def _is_waiting(moment: Any) -> Any:

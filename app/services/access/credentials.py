@@ -172,6 +172,7 @@ def load_credentials(
     row = session.execute(
         select(Key, Account)
         .join(Account, Account.id == Key.account_id)
+        # Looking up a hash leaks nothing through its timing: only the service can compute the hash of a guess.
         # Until the overlap ends, the previous token of a rotated key is also valid.
         .where(or_(Key.token_hash == token_hash, Key.previous_token_hash == token_hash))
     ).first()

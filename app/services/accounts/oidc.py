@@ -206,6 +206,7 @@ class Provider:
         try:
             status, body = answer.result(LONGEST_SECONDS)
         except (OSError, ValueError, _TooMuch) as error:
+            # Without the lock: of two failures at the same time, either pause is right.
             self._paused_until = _seconds() + PAUSE_SECONDS
             raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error or type(error).__name__}") from error
         # The code or the token is invalid, which is not an outage.

@@ -124,7 +124,7 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
             fresh[event.site_id, event.session_id].append(event)
     if not fresh:
         return []
-    stored = _stored_neighbours(session, fresh)
+    stored = _stored_neighbors(session, fresh)
     flipped: list[_Event] = []
     for key, additions in fresh.items():
         # A stable sort: of events with equal times, stored ones stay first, because they arrived first.
@@ -151,7 +151,7 @@ def _is_near(later: _Event, earlier: _Event) -> bool:
     return later.occurred_at - earlier.occurred_at <= MERGE_MICROSECONDS
 
 
-def _stored_neighbours(
+def _stored_neighbors(
     session: Session, fresh: dict[tuple[int, str], list[_Event]]
 ) -> dict[tuple[int, str], list[_Event]]:
     """Return the stored events of each session within 30 s of a new event, in order."""

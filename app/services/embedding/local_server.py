@@ -107,6 +107,7 @@ def load_minilm() -> Encode:
     options = SessionOptions()
     # One text at a time on one thread: concurrent texts already use the other cores.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # An arena never shrinks: it would keep the memory that the longest text needed.
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     session = InferenceSession(str(find_model_file(MODEL)), options, providers=["CPUExecutionProvider"])
 
@@ -180,6 +181,7 @@ def load_fastembed(name: str, folder: Path) -> Encode:
         (vector,) = model.embed([text])
         return (vector / max(float(np.linalg.norm(vector)), 1e-9)).astype("<f4").tobytes()  # type: ignore[no-any-return]
 
+    # This also loads the model, so that the first client does not wait for it.
     dimension = len(encode("")) // 4
     if dimension != model.embedding_size:
         raise ModelFileError(f"its vectors have {dimension} dimensions instead of {model.embedding_size}")
@@ -264,6 +266,7 @@ def _listen(name: str) -> socket.socket:
 
 def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threading.Lock]) -> None:
     connection.settimeout(REQUEST_SECONDS)
+    # A client in the backlog gets no greeting, which tells it that this process hangs.
     connection.sendall(GREETING)
     began = time.monotonic()
     (length,) = struct.unpack(">I", receive_bytes(connection, 4, began + REQUEST_SECONDS))

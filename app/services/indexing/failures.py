@@ -50,6 +50,7 @@ class IndexingFailures:
         try:
             yield
         except Exception as error:
+            # An unavailable database is not a failure of the index, and could not store a record of it.
             if not is_unavailable(error):
                 self._note(site, error)
             raise

@@ -104,6 +104,7 @@ class GroupCommit:
 
     def _lead(self) -> None:
         with self._lock:
+            # The leader is always first in the queue, so its own request is part of the group.
             group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
         try:
             # This thread works for all members of the group, so their callers share its CPU time.

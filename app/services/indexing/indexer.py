@@ -80,6 +80,7 @@ class Indexer:
         """
         self._failures.refuse(site_id)
         # Threads queue here first: one thread takes the lock between processes and applies the changes of all of them.
+        # Entries are never removed: one thread could hold the removed lock while another takes a new one.
         with self._turns.setdefault(site_id, threading.Lock()):
             # Checked inside the turn: the thread before may have applied this change, too.
             if self._applied.get(site_id, 0) < revision:

@@ -185,6 +185,7 @@ def newest_rows(
         query = query.where(StoredDocument.id.in_(ids))
     if before is not None:
         query = query.where(
+            # Follows from the next line, but lets the database read a range of the index.
             StoredDocument.revision <= before.revision,
             (StoredDocument.revision < before.revision) | (StoredDocument.id < before.id),
         )
@@ -249,6 +250,7 @@ def remove_stored(session: Session, site: Site, ids: Sequence[str], *, up_to: in
     last = site.revision if up_to is None else up_to
     removed = 0
     for step in steps(ids):
+        # The row stays without a body, and is deleted once the index has removed the document.
         removed += _changed_rows(
             session,
             StoredDocument.id.in_(step) & StoredDocument.body.is_not(None) & (StoredDocument.revision <= last),

@@ -79,6 +79,7 @@ class SmtpConnection:
         except smtplib.SMTPNotSupportedError as error:
             raise MailRefused(str(error)) from error
         except OSError as error:
+            # The state of the dialog is unknown, so the next mail gets a new connection.
             self.close()
             raise MailDeferred(f"The connection ended: {error}") from error
 

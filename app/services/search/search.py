@@ -289,6 +289,7 @@ def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[s
 
     settings = replace(site.settings, pinned={}, hidden={}, distinct="")
     plain_query = replace(query, kinds=site.kinds, settings=settings)
+    # Without a visitor, so that the search is kept out of analytics.
     searcher.run(site, plain_query, note, searcher.new_room())
     return ids
 

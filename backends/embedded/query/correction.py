@@ -71,6 +71,7 @@ def _chosen_together(
         at: term.query for at, term in enumerate(resolved.required) if term.query is not None
     }
     others = [*required_clauses(resolved), *([] if condition is None else [(Must, condition)])]
+    # A variant exists in the index, so without other clauses some document contains it, and nothing is counted.
     is_alone = len(clauses) == 1 and not others
     chosen: dict[int, TermVariant] = {}
     for at, variants in candidates.items():

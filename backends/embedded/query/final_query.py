@@ -93,15 +93,15 @@ class QueryChoice:
         parsed = parse_query(self._query.text)
         if not searched_fields(self._query) or parsed.is_empty:
             return None
-        choose_query = self._relax(parsed)
+        final = self._relax(parsed)
         if (
-            choose_query.match_count_or_none is None
-            or choose_query.match_count_or_none >= self._enough
+            final.match_count_or_none is None
+            or final.match_count_or_none >= self._enough
             or not is_quoted_name(parsed, self._ranking)
         ):
-            return choose_query
+            return final
         others = self._relax(parse_query(self._query.text, with_phrases=False))
-        return others if choose_query.match_count_or_none == 0 else _one_after_the_other(choose_query, others)
+        return others if final.match_count_or_none == 0 else _one_after_the_other(final, others)
 
     def ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """Return hits that contain the page, best first. If they may be reordered, they begin with the first hit.

@@ -255,6 +255,7 @@ def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float
 def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> float | None:
     """Return the score that a query gives a document; ``None`` if it does not match."""
     try:
+        # tantivy-py has no other call that scores a single document.
         explanation = query.explain(searcher, address)
     except ValueError:
         return None
