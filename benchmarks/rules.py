@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice, product
 from typing import Any
 
 from app.services.search_rules import RuleSet
@@ -19,7 +20,9 @@ from backends.query import Boost, FieldKind, Highlight, SearchQuery, SearchSetti
 from backends.registry import create_backend
 
 DOCUMENTS, QUERIES, ROUNDS, RULES = 5000, 400, 5, 200
-WORDS = [f"word{number}" for number in range(3000)]
+KIND_COUNT = 100
+SYLLABLES = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "zo"]
+WORDS = ["".join(parts) for parts in islice(product(SYLLABLES, repeat=4), 0, None, 13)][:3000]
 KINDS = {"kind": frozenset({FieldKind.STRING})}
 
 
@@ -60,8 +63,8 @@ def main() -> None:
             "id": f"{at}",
             "title": " ".join(draw.choices(WORDS, k=5)),
             "content": " ".join(draw.choices(WORDS, k=200)),
-            "url": f"/docs/{at}",
-            "kind": f"k{at % 7}",
+            "url": f"/part{at % 10}/{at}",
+            "kind": f"k{at % KIND_COUNT}",
         }
         for at in range(DOCUMENTS)
     ]
@@ -75,13 +78,20 @@ def main() -> None:
         chosen.apply(queries[0], lambda: datetime.now(UTC))
         added = cpu_microseconds(lambda query, chosen=chosen: chosen.apply(query, lambda: datetime.now(UTC)), queries)  # type: ignore[misc]
         print(f"{name}: + {added:.1f} µs, {added / plain:.1%}")
-    by_filter = [Boost(1, parse_filter(f"kind = k{number % 7}")) for number in range(50)]
+    by_filter = [Boost(1 + number % 3, parse_filter(f"kind = k{number}")) for number in range(50)]
+    synonyms = tuple(tuple(draw.sample(WORDS, 2)) for _ in range(10_000))
     for name, settings in (
         ("one boost by a filter", ranked(by_filter[0])),
-        ("one boost by a path", ranked(Boost(1, path="/docs/1*"))),
+        ("one boost by a folder", ranked(Boost(1, path="/part1/*"))),
+        ("one boost by another pattern", ranked(Boost(1, path="*/1*"))),
         ("50 boosts by filters", ranked(*by_filter)),
+        ("10,000 synonyms", SearchSettings(synonyms=synonyms)),
+        ("all of these, and the rules that hold", replace(ranked(*by_filter), synonyms=synonyms)),
     ):
         with_ranks = [replace(query, settings=settings) for query in queries]
+        if name.startswith("all"):
+            held = rules("is", hold=True)
+            with_ranks = [held.apply(query, lambda: datetime.now(UTC)) for query in with_ranks]
         total = cpu_microseconds(lambda query: backend.search("pages", query), with_ranks)
         print(f"{name}: + {total - plain:.0f} µs, {total / plain - 1:.0%}")
     backend.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ from backends.embedded.index.schema import (
     empty_term,
     equality_term,
     exists_term,
+    folder_term,
     number_column,
     number_term,
     section_term,
@@ -54,6 +56,9 @@ MAX_INDEXED_CHARS = 400_000
 
 MAX_MARKED_WORDS = 200
 """Maximum number of a document's words made of parts that are marked where another form of them matches."""
+
+MAX_FOLDERS = 10
+"""Maximum number of folders of a URL by which documents are boosted without comparing all URLs."""
 
 MAX_SORT_KEY_CHARS = 300
 MAX_FACET_VALUE_CHARS = 1000
@@ -113,6 +118,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
             facets[name] = _add_values(columns, filter_terms, name, value, dynamic_columns)
         elif name != ID:
             filter_terms.append(equality_term(name, value))
+            if name == "url":
+                filter_terms += [folder_term(folder) for folder in folders_of(value)]
             if not value:
                 filter_terms.append(empty_term(name))
             if name not in UNCOUNTED_FIELDS:
@@ -170,6 +177,15 @@ def sort_text(value: str | int | float | bool) -> str:
     ordered = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
     rest = value - int(nearest) if isinstance(value, int) else 0
     return f"0{ordered:016x}{rest + 0x8000:04x}"
+
+
+_URL_PATH = re.compile(r"(?:https?://[^/?#]*)?([^?#]*)")
+
+
+def folders_of(url: str) -> list[str]:
+    """Return ``""`` and the first :data:`MAX_FOLDERS` folders of a URL's path, folded: ``/``, ``/docs/``, …"""
+    path = _URL_PATH.match(sort_text(url)[1:])[1]  # type: ignore[index]
+    return ["", *islice((path[: slash.end()] for slash in re.finditer("/", path)), MAX_FOLDERS)]
 
 
 def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_columns: Mapping[str, int]) -> bool:

@@ -23,7 +23,7 @@ from backends.sections import SECTIONS
 from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """Version of the index contents; increases with every change of this schema or of the terms of a document.
 
 Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_schema.py`` contains its fingerprint.
@@ -163,6 +163,11 @@ def empty_term(name: str) -> str:
 def sortable_term(name: str) -> str:
     """Return the filter term of documents whose field has a single value, by which they can be sorted."""
     return f"{name}\x1f^"
+
+
+def folder_term(folder: str) -> str:
+    """Return the filter term of documents whose URL's path is in a folder; of all documents with a URL for ``""``."""
+    return f"url\x1f/{folder}"
 
 
 def title_beginning(text: str) -> str:

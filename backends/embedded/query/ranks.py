@@ -11,12 +11,15 @@ import orjson
 import tantivy
 
 from backends.distinct import LATEST, distinct_field, highest_versions, preference
-from backends.embedded.index.documents import sort_text
+from backends.embedded.index.documents import MAX_FOLDERS, sort_text
 from backends.embedded.index.schema import (
     DATE,
+    FILTER_TERMS,
     SOURCE,
     UPDATED_AT,
+    exists_term,
     facet_path,
+    folder_term,
     number_column,
     sort_column,
 )
@@ -55,6 +58,7 @@ _SECOND_WINDOW = 2 * WINDOW
 MAX_DATES_READ = 100
 """Maximum number of documents read for a date that the index does not store as a number."""
 
+_NOT_IN_FOLDERS = re.compile(r"[*?#]")
 _SIGNS = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MAX_VERSIONS = 1000
 _DAY = 86_400_000_000
@@ -241,9 +245,17 @@ class Ranks:
         key = ("path", boost.path)
         query: tantivy.Query | None = self._snapshot.cached(key)
         if query is None:  # Compiling a pattern is slow, and the same pattern recurs in other combinations of boosts.
-            query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(boost.path))
+            query = self._on_path(boost.path)
             self._snapshot.cache(key, query)
         return query
+
+    def _on_path(self, pattern: str) -> tantivy.Query:
+        schema, frequency = self._snapshot.schema, self._snapshot.frequency
+        folder = _folder_of(pattern)
+        # A pattern is compared with all URLs; a folder is one term, which indexes of earlier versions lack.
+        if folder and frequency(FILTER_TERMS, folder_term("")) == frequency(FILTER_TERMS, exists_term("url")):
+            return _Query.term_query(schema, FILTER_TERMS, folder_term(folder))
+        return _Query.regex_query(schema, sort_column("url"), _expression(pattern))
 
 
 def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
@@ -261,6 +273,13 @@ def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.
         return None
     value: float = orjson.loads(explanation.to_json())["value"]
     return value
+
+
+def _folder_of(pattern: str) -> str | None:
+    """Return the folder whose contents match a pattern of URLs, such as ``/docs/`` for ``/docs/*``, if it is one."""
+    folder = sort_text(pattern.rstrip("*"))[1:]
+    is_folder = pattern.endswith("*") and folder.startswith("/") and folder.endswith("/")
+    return folder if is_folder and not _NOT_IN_FOLDERS.search(folder) and folder.count("/") <= MAX_FOLDERS else None
 
 
 def _expression(path: str) -> str:

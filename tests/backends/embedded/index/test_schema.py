@@ -21,7 +21,7 @@ from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.generations import read_meta
 from backends.embedded.index.schema import OLDEST_READABLE_VERSION, SCHEMA_VERSION
 from backends.errors import BackendUnavailable, IndexNotFound
-from backends.query import FieldKind, SearchQuery, SortKey
+from backends.query import Boost, FieldKind, SearchQuery, SearchSettings, SortKey
 from backends.registry import create_backend
 from backends.sections import Section
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
@@ -31,6 +31,7 @@ FINGERPRINTS = {
     4: "3bc7df3c39dd63887ad082fb0dcdce84a055173ddfe9c39145ed048cb5b2b69d",
     5: "5c84cd50578c89c71f55793f9f5e77155980fe40ff705d26f9e39910e6070397",
     6: "f5b7d57499968ca7add2d9a18a6facca91757deaae1a0356a0f55f609929f662",
+    7: "5409e75a17f00bc07d8842d25e86d7ebba29f11127eb52328ce5b4405a346742",
 }
 """Digest of each schema version. If the fingerprint changes, raise ``SCHEMA_VERSION``."""
 
@@ -104,6 +105,9 @@ def test_index_of_an_earlier_release_can_be_searched_and_written(version: int, t
     backend.upsert(NAME, [Document("quay", quay, 5, (Section("tides", "Tide tables", 2, 0),))], {})
     backend.delete(NAME, ["harbor"])
     assert ids(backend, "tide") == ["quay"]
+    in_folder = SearchQuery("tide schiff", explain=True, settings=SearchSettings(boosts=(Boost(1, path="/*"),)))
+    ranks = {hit.id: (hit.explanation or {})["rank"] for hit in backend.search(NAME, in_folder).hits}
+    assert ranks == {"quay": 1, "hafen": 1}
     (hit,) = backend.search(NAME, SearchQuery("tide", sections=3)).hits
     assert [each.section.anchor for each in hit.sections or ()] == (["tides"] if version > 4 else [])
     assert ids(backend, "sailing") == []

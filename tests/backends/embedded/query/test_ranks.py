@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from backends.base import Document, Hit
+from backends.embedded.query import ranks
 from backends.embedded.query.ranks import WINDOW
 from backends.filters import parse_filter
 from backends.query import Boost, SearchQuery, SearchSettings, bounded_rank, rank_factor
@@ -48,6 +49,29 @@ def test_boosted_page_beyond_the_ranked_window_comes_first() -> None:
     last = {"content": "tea and sugar", "kind": "x"}
 
     assert found([*many, last], "tea", Boost(5, parse_filter("kind = x")), limit=1) == [f"{len(many)}"]
+
+
+@pytest.mark.parametrize("pattern", [
+    "/*", "/docs/*", "/DOCS/**", "/docs/É/*", "/docs//*", "//docs/*", "/d/" * 5 + "*", "/d/" * 6 + "*",
+])  # fmt: skip
+def test_boost_of_a_folder_applies_to_the_pages_that_its_pattern_matches(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [
+        "/docs/a", "/Docs/É/c", "/docs/é/d", "/docs", "/docs/", "/docs//y", "//docs/x", "docs/x", "", " /docs/b ",
+        "https://x.com/docs/b", "HTTPS://X.com/docs/", "https://docs/x", "http:///docs/", "https://x.com?a=/docs/",
+        "/docs?x=/docs/", "/docs/#/docs/", "/#/docs/", "/a?b=/docs/", "/d/" * 5, "/d/" * 6 + "x", "/docs/" + "x" * 400,
+    ]  # fmt: skip
+    pages = [{"content": "tea", "url": url} for url in urls]
+
+    def boosted() -> set[str]:
+        hits = hits_of(pages, "tea", Boost(1, path=pattern), explain=True, limit=100)
+        return {str(hit.document["url"]) for hit in hits if (hit.explanation or {})["rank"]}
+
+    by_folder = boosted()
+    monkeypatch.setattr(ranks, "MAX_FOLDERS", -1)
+
+    assert by_folder == boosted() != set()
 
 
 @pytest.mark.parametrize("count", [WINDOW // 2, 3 * WINDOW])
