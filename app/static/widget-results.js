@@ -140,6 +140,7 @@ const STYLE = `
   .sections { list-style: none; margin: 8px 0 0; padding: 0; border-inline-start: 2px solid var(--rule); }
   .sections .section { display: grid; margin: 0; padding: 4px 10px; color: inherit; text-decoration: none; border-radius: 6px; }
   .sections .section::before { content: none; }
+  .sections .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
   .hits .section .title { font-size: 15px; }
   .hits .section:hover .title { text-decoration: underline; text-underline-offset: 3px; }
   .hits .section > * { grid-column: 2; }
