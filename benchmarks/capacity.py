@@ -3,7 +3,7 @@
     python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \
         [--changed-share 0.05] [--crawled-share 0.5] [--meilisearch PROGRAM] [--check]
 
-First it measures on this machine what one of each thing costs: CPU time of a search, a keystroke in the search box, a
+First it measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a
 write, a crawled page; memory of a worker and of an open site; bytes of a page in SQL and in each engine's index, and of
 a stored search. Redis, PostgreSQL, and Typesense are measured if they are installed, Meilisearch if its program is
 named. Then it multiplies. Without ``--sites``, it does so for 100, 10,000, and 1,000,000 sites.

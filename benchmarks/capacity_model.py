@@ -1,4 +1,4 @@
-"""From what one of each thing costs to what an installation needs, for :mod:`benchmarks.capacity`."""
+"""Predictions of the needs of an installation from unit costs, for :mod:`benchmarks.capacity`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of one of each, with SQLite and the embedded engine.
+    """Unit costs with SQLite and the embedded engine.
 
     Attributes:
-        search, keystroke, suggestion: CPU seconds of an API search, and of both requests that the search box sends
-            while a visitor types: the search and the suggestions.
+        search, keystroke, suggestion: CPU seconds of an API search, and of the search and the suggestions that the
+            search box requests after a keystroke.
         opening: Additional CPU seconds of a search if the site's index is closed.
         write, page: CPU seconds of a write without its pages, and of each page.
         crawled, unchanged: CPU seconds of a crawled page that is new, and of one that has not changed.

@@ -1,4 +1,4 @@
-"""A running service that benchmarks fill with sites, the pages of these sites, and what its processes hold."""
+"""A running service that benchmarks fill with sites, their pages, and the memory of its processes."""
 
 from __future__ import annotations
 

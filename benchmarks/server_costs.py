@@ -1,4 +1,4 @@
-"""What a search and a page cost Redis, PostgreSQL, Typesense, and Meilisearch, for :mod:`benchmarks.capacity`."""
+"""Unit costs of Redis, PostgreSQL, Typesense, and Meilisearch, for :mod:`benchmarks.capacity`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def measure_databases(folder: Path, pages: Pages, size: int) -> ServerCosts | No
 def measure_installation(
     installation: Installation, database: str, pids: tuple[int, int], pages: Pages, size: int
 ) -> ServerCosts:
-    """Measure what pages and searches of an installation cost its Redis and its PostgreSQL.
+    """Measure the costs of pages and searches for the Redis and the PostgreSQL of an installation.
 
     Args:
         database: URL of the PostgreSQL database.

@@ -1,4 +1,4 @@
-"""What one of each thing costs on this machine, for :mod:`benchmarks.capacity`."""
+"""Unit costs of the service on this machine, for :mod:`benchmarks.capacity`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Boxes:
         self._visitor = 0
 
     def keystrokes(self, site: Target) -> list[Typed]:
-        """Return what the box searches for while a new visitor types a query."""
+        """Return the searches of the box while a new visitor types a query."""
         self._visitor += 1
         texts = beginnings(self._searching.query(site), self._searching.chance)
         return [Typed(site.id, self._visitor, text) for text in texts]
@@ -230,7 +230,7 @@ def search_cold(installation: Installation, pages: Pages) -> None:
 
 
 def cpu_of(installation: Installation, work: Callable[[], object]) -> float:
-    """Return CPU seconds that the workers take for some work, and for what it causes in the background."""
+    """Return CPU seconds of the workers for some work and its consequences in the background."""
     before = installation.cpu()
     work()
     time.sleep(SETTLE_SECONDS)
