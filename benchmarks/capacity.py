@@ -3,16 +3,16 @@
     python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \
         [--changed-share 0.05] [--crawled-share 0.5] [--meilisearch PROGRAM] [--check]
 
-First it measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a
-write, a crawled page; memory of a worker and of an open site; bytes of a page in SQL and in each engine's index, and of
-a stored search. Redis, PostgreSQL, and Typesense are measured if they are installed, Meilisearch if its program is
+First it measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a write, and a
+crawled page; memory of a worker and of an open site; bytes of a page in SQL and in each engine's index, and of a stored
+search. Redis, PostgreSQL, and Typesense are measured if they are installed, Meilisearch if its program is
 named. Then it multiplies. Without ``--sites``, it does so for 100, 10,000, and 1,000,000 sites.
 
 ``--check`` compares the prediction with two real loads of different sizes, each of some seconds with visitors who type
 and writes at a fixed rate, and a crawl of twice as many pages as measured: the CPU time that they take, and the memory
 and the disk that they use.
 
-What it assumes: the busiest hour has ``--peak`` times the searches of an average hour, machines should be at most 60
+Assumptions: the busiest hour has ``--peak`` times the searches of an average hour, machines should be at most 60
 percent busy then, visitors come at random times, all searches are typed in the search box (``--keystrokes 0``: none),
 and searches are stored for 400 days. Some sites are crawled once a day, and the others are written to. The costs are
 those of sites of ``--pages`` pages; a search of a much larger site costs more (``benchmarks/growth.py``). It leaves out
@@ -130,7 +130,7 @@ def check_load(folder: Path, pages: Pages, load: Load, costs: Costs) -> list[flo
         time.sleep(SETTLE_SECONDS)
         seconds = time.perf_counter() - started
         taken = (installation.cpu() - cpu) / seconds
-    # A load without pauses between the keystrokes takes longer than planned if the machine is busy.
+    # On a busy machine, the load takes longer than planned.
     real = replace(load, searches=load.searches * CHECK_SECONDS / seconds, writes=load.writes * CHECK_SECONDS / seconds)
     print(f"check with {load.sites} sites, {requests / seconds:.0f} requests per second:")
     return [
