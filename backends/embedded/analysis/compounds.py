@@ -36,7 +36,7 @@ _ANY_HEAD = "tatata"
 _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", "ver", "weer", "zer", "zuruck")
 """Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
 
-_SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "ling", "nativ")
+_SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "lijk", "ling", "nativ")
 """Stems of words that are mostly endings of other words (*standaard*, *innerhalb*, *markeringen*)."""
 
 _MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
@@ -102,7 +102,8 @@ def compounds_of(
 ) -> Iterator[tuple[str, int]]:
     """Yield the compounds that end with a word, and in how many documents each of them is.
 
-    Their last part must begin with the word as typed or be a word itself: a common stem alone also cuts *best-immen*.
+    Their last part must be the word with or without an ending, or a word itself: a common stem alone would also cut
+    *best-immen* for *immer*.
 
     Args:
         term: The word, folded.
@@ -123,10 +124,20 @@ def compounds_of(
             if (
                 len(last) + len(inflection) >= MIN_PART_LETTERS
                 and _may_be_head(language, head, last, is_word)
-                and ((last + inflection).startswith(term) or is_word(last + inflection))
+                and (_is_inflected(language, last + inflection, term) or is_word(last + inflection))
                 and not own_stems.isdisjoint(stems(language, last + inflection))
             ):
                 yield head + last + inflection, count
+
+
+def _is_inflected(language: str, part: str, term: str) -> bool:
+    """Whether the last part of a compound is a word with an ending, or without one of those of nouns."""
+    return part.startswith(term) or (term.startswith(part) and term[len(part) :] in _noun_endings(language))
+
+
+@cache
+def _noun_endings(language: str) -> Set[str]:
+    return frozenset(LANGUAGES[language].endings.split()) if language in LANGUAGES else frozenset()
 
 
 def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], bool]) -> bool:
