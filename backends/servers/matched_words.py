@@ -15,12 +15,13 @@ from typing import Any
 
 import orjson
 from rapidfuzz.distance import OSA
+from rapidfuzz.process import extractOne
 
 from backends.base import Matched, SearchResult
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
 from backends.query import MATCH_ALL, SearchQuery
 from backends.sections import SECTIONS, unpack
-from backends.servers.synonyms import synonym_entries, synonyms_of
+from backends.servers.synonyms import synonyms_of, words_by_first_letter
 from backends.servers.tokenizer import (
     Fold,
     QueryPart,
@@ -205,12 +206,13 @@ class WordSearch:
 
     def _similar_synonyms(self) -> Iterator[tuple[str, str]]:
         """Yield each word that may be a mistyped word of a synonym, with the most similar one."""
-        entries = synonym_entries(self.query.settings)
-        words = sorted({word for searched, _ in entries for phrase in searched for word in phrase})
+        by_letter = words_by_first_letter(self.query.settings)
         for sought in self._sought():
-            errors, nearest = min(((sought.errors_to(word), word) for word in words), default=(0, ""))
-            if 0 < errors <= sought.forgiven:
-                yield sought.word, nearest
+            # Comparing tens of thousands of words would take a second, so the first letter must be right.
+            words = by_letter.get(sought.word[0], ())
+            nearest = extractOne(sought.word, words, scorer=OSA.distance, score_cutoff=sought.forgiven)
+            if nearest is not None and nearest[1]:
+                yield sought.word, nearest[0]
 
     def words_in(self, texts: Iterable[str]) -> set[str]:
         """Return the folded words of texts that match words of the query in another form than as typed or as a prefix.

@@ -6,10 +6,11 @@ is therefore accompanied by its usual inflected forms, so that a search for *cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
-from backends.embedded.analysis.languages import stem
+from backends.embedded.analysis.languages import stems_of_terms
 from backends.languages import LANGUAGES
 from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
 from backends.servers.tokenizer import QueryPart, query_parts, split_words
@@ -47,6 +48,20 @@ def _entries(synonyms: Synonyms, language: str) -> Entries:
     )
 
 
+def words_by_first_letter(settings: SearchSettings) -> Mapping[str, Sequence[str]]:
+    """Return the words of the phrases that may be searched for, by their first letters."""
+    return _words_by_first_letter(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
+
+
+@lru_cache(maxsize=64)
+def _words_by_first_letter(synonyms: Synonyms, language: str) -> Mapping[str, Sequence[str]]:
+    by_letter: dict[str, dict[str, None]] = {}
+    for searched, _ in _entries(synonyms, language):
+        for word in chain.from_iterable(searched):
+            by_letter.setdefault(word[0], {})[word] = None
+    return {letter: tuple(words) for letter, words in by_letter.items()}
+
+
 def _with_forms(language: str, phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
     forms = [(*phrase[:-1], form) for phrase in phrases for form in inflected_forms(language, phrase[-1])]
     # A search uses a limited number of synonyms: forms must not displace the site's own.
@@ -65,8 +80,9 @@ def inflected_forms(language: str, word: str) -> list[str]:
     endings = record.endings.split()
     bases = [word, *(word.removesuffix(ending) for ending in endings if word.endswith(ending))]
     forms = {base + ending for base in bases for ending in ("", *endings) if len(base) >= _MIN_INFLECTED_LETTERS}
-    own_stem = stem(language, word)
-    related = [form for form in forms - {word} if stem(language, form) == own_stem]
+    forms.discard(word)
+    own_stem, *stems = stems_of_terms(language, [word, *forms])
+    related = [form for form, each in zip(forms, stems, strict=True) if each == own_stem]
     return sorted(related, key=lambda form: (abs(len(form) - len(word)), form))[:_MAX_FORMS]
 
 
