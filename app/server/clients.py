@@ -108,8 +108,6 @@ class Clients:
         for conn in heapq.nsmallest(count, self._watched, key=lambda conn: conn.sock.deadline):
             self._abort(conn)
 
-    # Watching connections
-
     def _watch(self, conn: Connection, event: int, on_event: _Handler, on_deadline: _Handler) -> None:
         conn.register(self._worker.poller, event)
         conn.on_event = on_event
@@ -125,8 +123,7 @@ class Clients:
         self._large_bodies.leave(conn)
         self._unwatch(conn)
         conn.unregister(self._worker.poller)
-        # gunicorn accepts no more connections once its count reaches the limit, so a missed decrement would end the
-        # service.
+        # gunicorn stops accepting once its count reaches the limit, so a missed decrement would end the service.
         self._worker.nr_conns -= 1
         conn.sock.release()
 
@@ -134,8 +131,6 @@ class Clients:
         """Close the connection with a reset, since the kernel would otherwise try for minutes to send the rest."""
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._drop(conn)
-
-    # Receiving a request
 
     def _await_request(self, conn: Connection) -> None:
         conn.is_idle = True
@@ -201,8 +196,6 @@ class Clients:
         self._unwatch(conn)
         conn.sock.sendall(_error_response(error))
         self._send(conn)
-
-    # Sending a response
 
     def _send(self, conn: Connection) -> None:
         """Send the rest of the response, then wait for the next request or close the connection."""

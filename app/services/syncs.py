@@ -117,15 +117,7 @@ class Syncs:
             # Flushed, so that the count of running syncs excludes the sync that was just abandoned.
             session.flush()
             _make_room(session, site.id)
-            sync = Sync(
-                id=_make_id(),
-                site_id=site.id,
-                source=source,
-                status="running",
-                seen=0,
-                started_at=moment,
-                called_at=moment,
-            )
+            sync = _new_sync(site.id, source, moment)
             session.add(sync)
             session.flush()
             return Written(sync)
@@ -282,8 +274,9 @@ class Syncs:
                 raise
 
 
-def _make_id() -> str:
-    return "sync_" + base64.b32encode(secrets.token_bytes(10)).decode("ascii")
+def _new_sync(site_id: int, source: str, moment: datetime) -> Sync:
+    id = "sync_" + base64.b32encode(secrets.token_bytes(10)).decode("ascii")
+    return Sync(id=id, site_id=site_id, source=source, status="running", seen=0, started_at=moment, called_at=moment)
 
 
 def _open(session: Session, site: Site, sync_id: str) -> Sync:

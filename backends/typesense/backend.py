@@ -232,8 +232,7 @@ class TypesenseBackend(ServerBackend):
 
     def _read_types(self, name: str) -> dict[str, str]:
         with readable():
-            types = field_types(self._transport.get(_path(name), dict))
-        self._types[name] = types
+            types = self._types[name] = field_types(self._transport.get(_path(name), dict))
         return types
 
     def _widen(self, name: str, kinds: FieldKinds, documents: Sequence[Document]) -> dict[str, str]:

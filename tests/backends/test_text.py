@@ -44,7 +44,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     split_words,
     extra_words,
     languages.toned_words,
-    languages.recognise,
+    languages.recognize,
     documents.sort_text,
     email_key,
     Phrase.of,

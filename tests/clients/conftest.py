@@ -116,10 +116,10 @@ def make_customer(server: Server) -> Callable[[str], Customer]:
 
 
 @pytest.fixture(scope="session")
-def neighbours(make_customer: Callable[[str], Customer]) -> None:
+def neighbors(make_customer: Callable[[str], Customer]) -> None:
     """Register other customers first: generated requests mostly use the smallest site IDs."""
     for number in range(3):
-        make_customer(f"neighbour{number}@example.com")
+        make_customer(f"neighbor{number}@example.com")
 
 
 def _post(browser: requests.Session, server: Server, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def unlimited_requests(folder: Path) -> Iterator[None]:
         forgetting.join()
 
 
-@pytest.mark.usefixtures("neighbours")
+@pytest.mark.usefixtures("neighbors")
 @pytest.mark.parametrize("kind", ["private", "session", "search", "public", "engine", "nobody"])
 def test_every_response_is_documented(
     kind: str,

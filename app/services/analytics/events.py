@@ -186,8 +186,6 @@ class EventRecorder:
         with self._flush_lock:
             return self._flush_own() + self._flush_left()
 
-    # The thread
-
     def _run(self) -> None:
         pause = GATHER_SECONDS
         adoption_due = 0.0
@@ -228,8 +226,6 @@ class EventRecorder:
         if self._maintenance is not None and time.monotonic() >= self._maintenance_due:
             more = self._maintenance.run()
             self._maintenance_due = time.monotonic() + (0 if more else MAINTENANCE_SECONDS)
-
-    # Moving
 
     def _flush_own(self) -> int:
         journal = self._journal

@@ -201,10 +201,9 @@ class Indexer:
             return False
         with credential_change(self._database, self._counters, account_id) as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-            if site is None:
-                return False
-            _assign_index(session, site, engine, index, revision, old_due_at, index_kinds)
-        return True
+            if site is not None:
+                _assign_index(session, site, engine, index, revision, old_due_at, index_kinds)
+        return site is not None
 
     def restore(self, site_id: int) -> Site | None:
         """Build a site's index from its documents if the engine does not have it.

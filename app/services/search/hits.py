@@ -21,7 +21,7 @@ from prometheus_client import Counter
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
 from app.services.embedding.stored_vectors import best_cosines
 from backends.base import Hit, SearchBackend, SearchResult, TakeHit
-from backends.embedded.analysis.languages import recognise, stop_words
+from backends.embedded.analysis.languages import recognize, stop_words
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.query.parser import parse_query
 from backends.embedded.query.ranking import RANKING
@@ -41,7 +41,7 @@ def is_sentence(text: str, language: str | None) -> bool:
     words = terms_of(text)
     if len(words) < RANKING.sentence_terms:
         return False
-    stops = stop_words(language or recognise(text))
+    stops = stop_words(language or recognize(text))
     if sum(word in stops for word in words) < RANKING.sentence_stop_words:
         return False
     parsed = parse_query(text)
@@ -191,7 +191,7 @@ class MixedOrder:
         if query.offset >= MIXED_HITS or not is_sentence(query.text, query.settings.language):
             return False
         languages = self._embedder.languages
-        return languages is None or (query.settings.language or recognise(query.text)) in languages
+        return languages is None or (query.settings.language or recognize(query.text)) in languages
 
     def search(
         self, engine: SearchBackend, index: str, site_id: int, query: SearchQuery, take: TakeHit

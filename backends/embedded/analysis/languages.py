@@ -120,7 +120,7 @@ def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
     }
 
 
-def recognise(text: str) -> str:
+def recognize(text: str) -> str:
     """Detect the language of a text: an ISO 639-1 code, or :data:`UNKNOWN`."""
     written = text[:_SAMPLE_CHARS]
     foreign = beyond_ascii(written)

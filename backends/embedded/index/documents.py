@@ -14,7 +14,7 @@ import tantivy
 
 from backends.base import Document
 from backends.embedded.analysis.compounds import compound_keys
-from backends.embedded.analysis.languages import has_tones, recognise, toned_words
+from backends.embedded.analysis.languages import has_tones, recognize, toned_words
 from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index.schema import (
     COMPOUNDS,
@@ -86,7 +86,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     )
     filter_terms: list[str] = []
     words: dict[str, Sequence[str]] = {}
-    language = recognise(f"{title} {excerpt[:200]} {content[:600]}")
+    language = recognize(f"{title} {excerpt[:200]} {content[:600]}")
     columns: dict[str, Any] = {
         ID: document.id,
         "title": _with_joined_forms(title, words),

@@ -41,7 +41,7 @@ def test_learned_order_moves_a_hit_by_at_most_three_places(gains: dict[str, floa
     assert all(abs(int(id) - place) <= MAX_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
 
 
-def test_hit_passes_its_neighbour_only_with_a_gain_greater_by_one() -> None:
+def test_hit_passes_its_neighbor_only_with_a_gain_greater_by_one() -> None:
     assert page(3, {"1": 1.0}, 0, 3) == ["1", "0", "2"]
     assert page(3, {"1": 0.99}, 0, 3) == ["0", "1", "2"]
     assert page(3, {"1": 3.0, "0": 2.1}, 0, 3) == ["0", "1", "2"]

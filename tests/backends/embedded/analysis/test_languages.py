@@ -13,7 +13,7 @@ from backends.embedded.analysis.languages import (
     _ballots,
     language_votes,
     likely_languages,
-    recognise,
+    recognize,
     sharing_stem,
     stem,
     stems,
@@ -47,7 +47,7 @@ from tests.backends.embedded.in_memory import index_of
     ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
 def test_language_is_detected_by_its_common_words_or_script(text: str, language: str) -> None:
-    assert recognise(text) == language
+    assert recognize(text) == language
 
 
 MANY = {
@@ -144,4 +144,4 @@ def test_detected_language_has_the_most_votes(words: list[str]) -> None:
     text = " ".join(words)[:600]
     votes = language_votes(re.findall(r"[^\W\d_]+", text.lower()))
     if text.isascii() and votes:
-        assert votes[recognise(text)] == pytest.approx(max(votes.values()))
+        assert votes[recognize(text)] == pytest.approx(max(votes.values()))
