@@ -95,7 +95,10 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "http-and-proxies": "threats#http-and-proxies",
         "servers-behind-the-service": "threats#servers-behind-the-service",
         "what-is-stored": "threats#what-is-stored",
+        "what-is-kept-of-visitors": "security#what-is-stored-about-visitors",
+        "what-is-not-held": "security#known-limits",
     },
+    "limits": {"requests-at-once": "limits#concurrent-requests", "processor-time": "limits#cpu-time"},
     "search": {"why-a-hit-stands-there": "search#explain-a-hits-position"},
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }

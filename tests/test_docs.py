@@ -155,8 +155,8 @@ SIZES = {
     "a filter": MAX_FILTER_LENGTH,
     "fields to sort by": MAX_SORT_KEYS,
     "hits of one page": 100,
-    "documents of one answer": SETTING["MAX_ANSWER_BYTES"],
-    "suggestions of one answer": 20,
+    "documents in one response": SETTING["MAX_ANSWER_BYTES"],
+    "suggestions in one response": 20,
     "texts that a site never suggests": MAX_HIDDEN_SUGGESTIONS,
     "words and phrases in all synonyms": MAX_SYNONYMS,
     "rules of a site": MAX_RULES,
@@ -180,7 +180,10 @@ def test_documented_sizes_match_the_code(app: Flask) -> None:
         assert re.fullmatch(rf"{told_size(limit)}( characters| bytes)?", told[what]), what
     with app.test_request_context():
         paths = document()["paths"]
-    for path, limit in (("/v1/search", SIZES["hits of one page"]), ("/v1/suggest", SIZES["suggestions of one answer"])):
+    for path, limit in (
+        ("/v1/search", SIZES["hits of one page"]),
+        ("/v1/suggest", SIZES["suggestions in one response"]),
+    ):
         (parameter,) = (found for found in paths[path]["get"]["parameters"] if found["name"] == "limit")
         assert parameter["schema"]["maximum"] == limit
 
@@ -191,7 +194,7 @@ LIMITS = (
     f"at most {quota.FILES_LIMIT} requests per minute, and {quota.VISITOR_LIMIT} requests per minute per visitor.",
     f"{attempts.PASSWORD_HASHES} per quarter of an hour for one IP address, and {attempts.PASSWORD_CHECKS} per hour",
     f"A member has at most {sessions.MAX_SESSIONS} sessions",
-    f"more than {cpu_limits.FREE_SECONDS * 1000:.0f} ms of processor time",
+    f"more than {cpu_limits.FREE_SECONDS * 1000:.0f} ms of CPU time",
     f"a tenth of the plan's requests per minute, at least {cpu_limits.MIN_SECONDS}; shared",
     f"| public keys and engine keys | {cpu_limits.ADDRESS_SECONDS} for each visitor |",
     f"| sessions | {cpu_limits.MEMBER_SECONDS} for each member |",

@@ -1,5 +1,5 @@
-// Keep a site's search in step with its pages:  node sync.mjs pages.jsonl
-// Sends every page of a file of JSON lines, then removes from the search what the file no longer has.
+// Keep a site's search up to date:  node sync.mjs pages.jsonl
+// Sends every page of a file of JSON lines, then removes the pages that are no longer in the file.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
@@ -31,7 +31,7 @@ async function call(path, body, type = "application/json") {
       await sleep(wait * 1000);
     }
   }
-  throw new Error(`${path}: given up: ${problem}`);
+  throw new Error(`${path}: gave up: ${problem}`);
 }
 
 async function* batches(lines) {
@@ -49,7 +49,7 @@ async function* batches(lines) {
 }
 
 const { sync } = await call("/api/v1/sync", JSON.stringify({ source: SITE_SEARCH_SOURCE, replace: true }));
-const pages = createInterface({ input: createReadStream(process.argv[2]) }); // Or ask your CMS: one JSON object a line.
+const pages = createInterface({ input: createReadStream(process.argv[2]) }); // Or ask your CMS: one object per line.
 let sent = 0;
 for await (const body of batches(pages)) {
   sent += (await call(`/api/v1/index/bulk?sync=${sync.id}`, body, "application/x-ndjson")).indexed;

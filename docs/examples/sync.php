@@ -1,6 +1,6 @@
 <?php
-// Keep a site's search in step with its pages:  php sync.php pages.jsonl
-// Sends every page of a file of JSON lines, then removes from the search what the file no longer has.
+// Keep a site's search up to date:  php sync.php pages.jsonl
+// Sends every page of a file of JSON lines, then removes the pages that are no longer in the file.
 
 define('URL', rtrim(getenv('SITE_SEARCH_URL'), '/'));
 const BATCH_PAGES = 500, BATCH_BYTES = 4000000, TRIES = 8;
@@ -18,7 +18,7 @@ function call(string $path, string $body, string $type = 'application/json'): ar
         if ($status >= 200 && $status < 300) {
             return json_decode($answer, true, 512, JSON_THROW_ON_ERROR);
         }
-        $problem = $status ? "$status $answer" : 'no answer';
+        $problem = $status ? "$status $answer" : 'no response';
         in_array($status, [0, 429, 503]) || throw new Exception("$path: $problem");
         $wait = preg_match('/^Retry-After: *(\d+)/mi', $head, $found) ? (int) $found[1] : 2 ** $attempt;
         if ($attempt < TRIES) {
@@ -26,7 +26,7 @@ function call(string $path, string $body, string $type = 'application/json'): ar
             sleep($wait);
         }
     }
-    throw new Exception("$path: given up: $problem");
+    throw new Exception("$path: gave up: $problem");
 }
 
 function batches($file): Generator
@@ -45,7 +45,7 @@ function batches($file): Generator
     }
 }
 
-$file = fopen($argv[1], 'r') ?: throw new Exception("cannot read $argv[1]"); // Or ask your CMS: one JSON object a line.
+$file = fopen($argv[1], 'r') ?: throw new Exception("cannot read $argv[1]"); // Or ask your CMS: one object per line.
 $source = getenv('SITE_SEARCH_SOURCE') ?: 'website';
 $sync = call('/api/v1/sync', json_encode(['source' => $source, 'replace' => true]))['sync']['id'];
 $sent = 0;

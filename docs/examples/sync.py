@@ -1,6 +1,6 @@
-"""Keep a site's search in step with its pages:  python sync.py pages.jsonl
+"""Keep a site's search up to date:  python sync.py pages.jsonl
 
-Sends every page of a file of JSON lines, then removes from the search what the file no longer has."""
+Sends every page of a file of JSON lines, then removes the pages that are no longer in the file."""
 
 import http.client
 import json
@@ -33,7 +33,7 @@ def call(path, body, content_type="application/json"):
         if attempt < TRIES:
             print(f"{path}: {problem}; trying again in {wait} s", file=sys.stderr)
             time.sleep(wait)
-    sys.exit(f"{path}: given up: {problem}")
+    sys.exit(f"{path}: gave up: {problem}")
 
 
 def batches(lines):
@@ -49,7 +49,7 @@ def batches(lines):
         yield b"".join(batch)
 
 
-with open(sys.argv[1], "rb") as pages:  # Or ask your CMS: one JSON object a line.
+with open(sys.argv[1], "rb") as pages:  # Or ask your CMS: one object per line.
     sync = call("/api/v1/sync", json.dumps({"source": SOURCE, "replace": True}).encode())["sync"]["id"]
     bulk = f"/api/v1/index/bulk?sync={sync}"
     sent = sum(call(bulk, batch, "application/x-ndjson")["indexed"] for batch in batches(pages))

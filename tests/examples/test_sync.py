@@ -145,7 +145,7 @@ def test_sync_gives_up_after_eight_failed_attempts(service: Service) -> None:
     done = service.sync(range(3))
 
     assert done.returncode != 0
-    assert "given up: " in done.stderr
+    assert "gave up: " in done.stderr
     assert service.busy.calls == ["sync", *["bulk"] * 8]
 
 

@@ -98,7 +98,7 @@ class CpuLimits:
                 self._exhausted.pop(spender.name, None)
             return
         raise rate_limited(
-            f"The requests took more than {counted(window.limit or 0, 'second')} of processor time per minute; try "
+            f"The requests took more than {counted(window.limit or 0, 'second')} of CPU time per minute; try "
             f"again in {duration(remaining)}.",
             remaining,
             window,

@@ -1,4 +1,4 @@
-"""Vectors stay in step with documents."""
+"""Vectors are kept up to date with documents."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_keys_of_an_account_share_a_cpu_limit_that_resets_after_a_minute(
 
     refused = tenant.private.get("/sites")
     body = assert_error(refused, 429, "rate_limit_exceeded")
-    assert body["message"].startswith("The requests took more than 6 seconds of processor time per minute")
+    assert body["message"].startswith("The requests took more than 6 seconds of CPU time per minute")
     assert (refused.headers["Retry-After"], refused.headers["X-RateLimit-Limit"]) == ("60", str(MIN_SECONDS))
     assert_ok(stranger.private.get("/sites"))
     assert_ok(tenant.browser.get("/sites"))
