@@ -38,7 +38,7 @@ def test_healthy_installation(app: Flask, operator: Person) -> None:
     assert {state for state, _ in checks.values()} == {"OK"}
     assert rows(operator, "Result")["Database"][0] == "OK"
     assert rows(operator, "Queues")["Crawls waiting"] == ["0", "–"]
-    assert "No crawl has failed" in operator.page.text
+    assert "No recent crawl has failed" in operator.page.text
 
 
 def test_problems_come_first_with_their_remedy(operator: Person, monkeypatch: pytest.MonkeyPatch) -> None:
