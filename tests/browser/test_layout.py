@@ -109,6 +109,12 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
     resize(browser, PHONE)
     ann = Person(browser, server.base_url)
     ann.wait(lambda: set(LONG) <= set(customer.searched()), "the searches never came to the statistics")
+    # While the first crawl runs, each page of the site begins with its progress.
+    path_of_source = f"/api/sites/{customer.site_id}/sources/{source['id']}"
+    ann.wait(
+        lambda: customer.call("GET", path_of_source, {})["source"]["status"] not in ("queued", "running"),
+        "the crawl never ended",
+    )
     wrong: dict[str, list[str]] = {}
     for path in [*OPEN, "/plans"]:
         ann.go(path)
