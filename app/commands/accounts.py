@@ -180,7 +180,7 @@ def reset_codes(email: str, as_json: bool) -> None:
 @with_appcontext
 @click.argument("email", required=False)
 @click.option("--account", "account_id", type=int, help="The member's account, if the address has several.")
-@click.option("--revoke", is_flag=True, help="Take the right away again, as of the next request.")
+@click.option("--revoke", is_flag=True, help="Revoke the right, effective with the next request.")
 @json_option
 def operator(email: str | None, account_id: int | None, revoke: bool, as_json: bool) -> None:
     """Let a member use the operator area, or list such members."""
