@@ -88,13 +88,26 @@ def inflected_forms(language: str, word: str) -> list[str]:
 
 def synonyms_of(settings: SearchSettings, parts: Iterable[QueryPart]) -> list[Phrase]:
     """Return the phrases that are synonyms of a phrase in a query."""
-    text = f" {' '.join(word for part in parts if not part.excluded for word in part.words)} "
+    words = tuple(word for part in parts if not part.excluded for word in part.words)
+    by_first_word = _entries_by_first_word(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
     return [
         phrase
-        for searched, others in synonym_entries(settings)
-        if any(f" {' '.join(each)} " in text for each in searched)
+        for at, word in enumerate(words)
+        for searched, others in by_first_word.get(word, ())
+        if words[at : at + len(searched)] == searched
         for phrase in others
     ]
+
+
+@lru_cache(maxsize=64)
+def _entries_by_first_word(
+    synonyms: Synonyms, language: str
+) -> Mapping[str, Sequence[tuple[Phrase, Sequence[Phrase]]]]:
+    by_word: dict[str, list[tuple[Phrase, Sequence[Phrase]]]] = {}
+    for searched, others in _entries(synonyms, language):
+        for phrase in searched:
+            by_word.setdefault(phrase[0], []).append((phrase, others))
+    return by_word
 
 
 class SynonymChange:
