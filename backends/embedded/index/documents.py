@@ -6,7 +6,7 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -57,7 +57,7 @@ MAX_INDEXED_CHARS = 400_000
 MAX_MARKED_WORDS = 200
 """Maximum number of a document's words made of parts that are marked where another form of them matches."""
 
-MAX_FOLDERS = 10
+MAX_FOLDERS = 5
 """Maximum number of folders of a URL by which documents are boosted without comparing all URLs."""
 
 MAX_SORT_KEY_CHARS = 300
@@ -119,7 +119,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         elif name != ID:
             filter_terms.append(equality_term(name, value))
             if name == "url":
-                filter_terms += [folder_term(folder) for folder in folders_of(value)]
+                filter_terms += folder_terms(columns[sort_column(name)])
             if not value:
                 filter_terms.append(empty_term(name))
             if name not in UNCOUNTED_FIELDS:
@@ -179,13 +179,22 @@ def sort_text(value: str | int | float | bool) -> str:
     return f"0{ordered:016x}{rest + 0x8000:04x}"
 
 
-_URL_PATH = re.compile(r"(?:https?://[^/?#]*)?([^?#]*)")
+_URL_PATH = re.compile(r"1(?:https?://[^/?#]*)?([^?#]*)")
 
 
-def folders_of(url: str) -> list[str]:
-    """Return ``""`` and the first :data:`MAX_FOLDERS` folders of a URL's path, folded: ``/``, ``/docs/``, …"""
-    path = _URL_PATH.match(sort_text(url)[1:])[1]  # type: ignore[index]
-    return ["", *islice((path[: slash.end()] for slash in re.finditer("/", path)), MAX_FOLDERS)]
+def folder_terms(sort_key: str) -> list[str]:
+    """Return the filter terms of the first :data:`MAX_FOLDERS` folders of a URL's path: ``/``, ``/docs/``, …
+
+    Args:
+        sort_key: The URL's :func:`sort_text`.
+    """
+    path = _URL_PATH.match(sort_key)[1]  # type: ignore[index]
+    terms = [folder_term("")]
+    slash = path.find("/")
+    while slash >= 0 and len(terms) <= MAX_FOLDERS:
+        terms.append(folder_term(path[: slash + 1]))
+        slash = path.find("/", slash + 1)
+    return terms
 
 
 def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_columns: Mapping[str, int]) -> bool:
