@@ -14,7 +14,7 @@ from tests.browser.test_widget_box import SEARCH, finding_stub, finds, focused, 
 
 pytestmark = pytest.mark.browser
 
-LIGHT, DARK = "rgb(255, 255, 255)", "rgb(26, 33, 40)"
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(23, 29, 35)"
 LOOKS = """
     const root = document.querySelector("#site-search").shadowRoot;
     return [".panel", ".title", ".snippet", ".more"].map((css) => {
