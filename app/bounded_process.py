@@ -213,7 +213,7 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
     """Run tasks until the parent closes the connection."""
     # A terminal sends SIGINT to all processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Not RLIMIT_AS, which also counts address space that is only reserved, such as that of shared libraries.
+    # Not RLIMIT_AS, which also counts address space that is only reserved, for example by shared libraries.
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     # A crash on hostile input must not fill the disk with core files, which also contain customers' pages.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -83,8 +83,8 @@ def is_well_formed(token: str) -> bool:
 
 def hash_token(token: str, secret: str) -> str:
     """Return the stored form of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
-    # A fast hash is enough: tokens have 190 random bits, unlike passwords, so nobody can guess them. The key protects
-    # against a leaked database in which an attacker stored hashes of own tokens.
+    # A fast hash is enough, since tokens, unlike passwords, have 190 random bits and cannot be guessed. The key
+    # prevents an attacker who can write to the database from adding tokens.
     return hmac.digest(secret.encode(), token.encode(), "sha256").hex()
 
 

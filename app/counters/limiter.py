@@ -146,8 +146,7 @@ class RequestLimiter(Limiter):
             lambda: flask.request.remote_addr or "",
             storage_uri=f"{SCHEME}{store.name}://",
             storage_options=cast("dict[str, str | int]", {"store": store}),
-            # Its headers describe only limits that it checked itself. ``_write_headers`` also covers those of the
-            # store.
+            # The library's headers cover only the limits that it checks. ``_write_headers`` covers all of them.
             headers_enabled=False,
             swallow_errors=False,
         )

@@ -117,9 +117,11 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         source_count = count_sources(session, site.id)
         box_key, sighting = keys.find_box_key(session, site.id), keys.find_sighting(session, site.id)
         failed = [source for source in list_failed(session, account_id) if source.site_id == site.id]
-        # Every page of the site shows its first crawl above the to-do items.
-        first = find_first_crawl(session, site)
-        running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id and run != first]
+        running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
+        if running:
+            # Every page of the site already shows its first crawl, above the to-do items.
+            first = find_first_crawl(session, site)
+            running = [run for run in running if run != first]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
         analytics = get_analytics(

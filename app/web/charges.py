@@ -186,7 +186,7 @@ def search_site(
         BackendUnavailable: The engine is unavailable.
     """
     require_search()
-    # The response to HEAD contains no results, so nobody has seen them.
+    # A response to HEAD contains no results, so it is not recorded as a visitor's search.
     return searches.search_site(runtime(), site, search_query, None if request.method == "HEAD" else visitor, fields)
 
 

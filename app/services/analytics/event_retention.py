@@ -141,7 +141,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
             key = site.id, _day_of(click), click.query, click.document_id
             changes.add_click(key, click.position, None, click.channel, first=search not in clicked, sign=-1)
             clicked.add(search)
-        # The site may have learned from these clicks, so it learns anew without them.
+        # The ranking may depend on these clicks, so it is learned again without them.
         session.execute(update(ClickLessons).where(ClickLessons.site_id == site.id).values(learned_day=None))
 
     erased_searches = _erase(database, site.id, SearchEvent, searches, take_searches, today)

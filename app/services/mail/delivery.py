@@ -145,7 +145,7 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
 
     def cut() -> None:
         with suppress(OSError):
-            # The plain socket's method: that of a TLS socket would first exchange messages with the server.
+            # Not the TLS socket's own method, which would first exchange messages with the server.
             socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     timer = threading.Timer(LONGEST_SECONDS, cut)

@@ -131,7 +131,7 @@ def compounds_of(
 
 
 def _is_inflected(language: str, part: str, term: str) -> bool:
-    """Whether the last part of a compound is a word with an ending, or without one of those of nouns."""
+    """Whether the last part of a compound is the word with any ending added, or with a noun ending removed."""
     return part.startswith(term) or (term.startswith(part) and term[len(part) :] in _noun_endings(language))
 
 

@@ -53,7 +53,7 @@ the second run needs no boosts.
 """
 
 _SECOND_WINDOW = 2 * WINDOW
-"""Number of hits of the second run, which must contain those of the first run."""
+"""Number of hits that the second run returns: enough to include every hit of the first run."""
 
 MAX_DATES_READ = 100
 """Maximum number of documents read for a date that the index does not store as a number."""
