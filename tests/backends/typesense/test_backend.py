@@ -68,6 +68,13 @@ def test_bulk_write_is_imported_in_batches_of_250(case: Case, server: FakeTypese
     assert sizes == [250, 250, 100]
 
 
+def test_documents_are_imported_as_ascii(case: Case, server: FakeTypesense) -> None:
+    case.add(page("ü", "Ärger — 漢字 😀", "plain", price=1.5, note="“quoted”\n\u2028"))
+    bodies = [bytes(r.body or b"") for r in server.requests if "import" in (r.url or "")]
+    assert [body.isascii() for body in bodies] == [True]
+    assert case.search("Ärger").hits[0].document["title"] == "Ärger — 漢字 😀"
+
+
 @pytest.mark.parametrize("name", ["09_import", "10_import"])
 def test_failed_import_inside_a_200_response_raises_unavailable(case: Case, server: FakeTypesense, name: str) -> None:
     answer = recorded("typesense", name)["answer"].encode()

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
+import backends.servers.http
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL, SearchQuery
 from backends.registry import create_backend
@@ -39,6 +40,21 @@ def backend(url: str) -> Iterator[TypesenseBackend]:
 
 class TestARealTypesense(TypesensePromises, MatchingContract, BackendContract):
     pass
+
+
+@pytest.mark.parametrize("piece", [10_000, 30_011, 1_000_000_000])
+def test_body_that_arrives_in_pieces_keeps_every_character(
+    backend: TypesenseBackend, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends.servers.http, "_PIECE", piece)
+    text, name = "— " * 5000, "site_pieces"
+    backend.create_index(name)
+    case = Case(backend, name)
+    case.add(*(page(str(number), content=text) for number in range(200)))
+    hits = [*case.search(MATCH_ALL, limit=100).hits, *case.search(MATCH_ALL, limit=100, offset=100).hits]
+    backend.delete_index(name)
+    assert len(hits) == 200
+    assert {hit.document["content"] for hit in hits} == {text}
 
 
 class Attacker:
