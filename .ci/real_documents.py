@@ -2,7 +2,7 @@
 
     python .ci/real_documents.py DATA
 
-DATA holds ``digital-gov/documents.jsonl.gz`` and queries with judgements beside it; see benchmarks/relevance.py.
+DATA holds ``digital-gov/documents.jsonl.gz`` and queries with judgments beside it; see benchmarks/relevance.py.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from statistics import median
 
 from app.services.search.hits import AnswerFinder, asks
 from backends.query import SearchQuery, SearchSettings
-from benchmarks.relevance import EngineAlone, read_judgements, read_lines
+from benchmarks.relevance import EngineAlone, read_judgments, read_lines
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def read_texts(path: Path) -> dict[str, list[str]]:
 
 def measure(folder: Path, texts: dict[str, list[str]]) -> None:
     """Ask all questions of a set, and print a line."""
-    judgements = read_judgements(folder / "qrels.tsv")
+    judgments = read_judgments(folder / "qrels.tsv")
     alone = EngineAlone()
     alone.index(read_lines(folder / "documents.jsonl.gz"))
     engine = alone.backend
@@ -62,7 +62,7 @@ def measure(folder: Path, texts: dict[str, list[str]]) -> None:
             spent[query.answers].append((time.perf_counter() - started) * 1000)
         if (answer := finder.answer) is not None:
             shown += 1
-            from_judged += judgements.get(line["_id"], {}).get(answer["id"], 0) > 0
+            from_judged += judgments.get(line["_id"], {}).get(answer["id"], 0) > 0
             with_text += any(text in answer["text"] for text in texts.get(line["text"].strip(), ()))
     print(f"{folder.name:10} {asked} questions, {shown} answered ({shown / asked:.0%})", end="")
     if shown:

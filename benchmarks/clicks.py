@@ -4,7 +4,7 @@
     python -m benchmarks.clicks DATA         nDCG@10 and MRR@10 of judged sets before and after a simulated month
 
 Visitors look at the place p of a list with a probability such as 1/p, and click what they look at with one that
-depends on how good it is: :data:`ATTRACTION` of its judgement. Each night the service's own rules learn from the clicks
+depends on how good it is: :data:`ATTRACTION` of its judgment. Each night the service's own rules learn from the clicks
 so far; the next day's visitors see the order that follows. DATA is as for ``benchmarks.relevance``. The run fails where
 a set gets worse.
 """
@@ -31,7 +31,7 @@ VISITORS = 10
 JUDGED_VISITORS = 5
 """The same, of judged queries."""
 ATTRACTION = {0: 0.1, 1: 0.5}
-"""The probability of a click on what is looked at, by judgement; higher ones are as 1."""
+"""The probability of a click on what is looked at, by judgment; higher ones are as 1."""
 LOOKED_AT = 10
 STEEPNESSES = (1.0, 0.7, 0.5)
 
@@ -127,7 +127,7 @@ def _simulate_row(engine: EngineAlone, row: Row, seed: int) -> list[tuple[str, f
     movable = {query: having_all_words(text) for query, text in row.queries.items()}
     seen = simulate(
         rankings,
-        lambda query, document_id: ATTRACTION[min(1, max(0, row.judgements[query].get(document_id, 0)))],
+        lambda query, document_id: ATTRACTION[min(1, max(0, row.judgments[query].get(document_id, 0)))],
         movable=movable,
         seed=seed,
         visitors=JUDGED_VISITORS,
@@ -135,7 +135,7 @@ def _simulate_row(engine: EngineAlone, row: Row, seed: int) -> list[tuple[str, f
     return [
         (
             name,
-            *(sum(measure(ids[query], row.judgements[query]) for query in ids) / len(ids) for ids in (rankings, seen)),
+            *(sum(measure(ids[query], row.judgments[query]) for query in ids) / len(ids) for ids in (rankings, seen)),
         )
         for name, measure in (("nDCG@10", ndcg), ("MRR@10", reciprocal_rank))
     ]

@@ -100,8 +100,8 @@ def write_set(folder: Path, documents: list[dict[str, str]], queries: list[Query
         out.writelines(json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
     texts = [{"_id": f"q{number}", "text": text} for number, (text, _) in enumerate(queries)]
     (folder / "queries.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
-    judgements = [f"q{number}\t{id}\t1\n" for number, (_, id) in enumerate(queries)]
-    (folder / "qrels.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *judgements]), encoding="utf-8")
+    judgments = [f"q{number}\t{id}\t1\n" for number, (_, id) in enumerate(queries)]
+    (folder / "qrels.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *judgments]), encoding="utf-8")
     print(f"{folder.name}: {len(documents)} documents, {len(queries)} queries")
 
 

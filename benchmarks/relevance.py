@@ -9,7 +9,7 @@ DATA holds one folder a set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``qu
 ``queries.prefix.jsonl``, ``queries.keywords.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new
 site, which is deleted again; the account's plan must have room for one more site and key, and for the documents.
 
-nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgements above 0.
+nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgments above 0.
 A query without hits counts as 0. The run fails where a row does not reach the best of the other systems, falls below
 its floor or has none.
 """
@@ -63,7 +63,7 @@ OTHERS: dict[str, dict[str, tuple[float, float]]] = {
 """The two figures of each row that SQLite FTS5 3.40 (bm25, title weight 5, OR), tantivy 0.27 (title^3 + content, OR),
 BM25 with a stemmer (bm25s, k1 1.2, b 0.75, pairs of characters for CJK) and Typesense 0.24.1 reach."""
 
-Judgements = dict[str, dict[str, int]]
+Judgments = dict[str, dict[str, int]]
 Floors = dict[str, dict[str, float]]
 """Least figures, by name of the row and of the measure."""
 Search = Callable[[str], list[str]]
@@ -75,7 +75,7 @@ class Row:
 
     name: str
     queries: Mapping[str, str]
-    judgements: Judgements
+    judgments: Judgments
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -86,8 +86,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def read_judgements(path: Path) -> Judgements:
-    found: Judgements = {}
+def read_judgments(path: Path) -> Judgments:
+    found: Judgments = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         parts = line.split("\t")
         if len(parts) == 3 and parts[2].strip().lstrip("-").isdigit():
@@ -96,13 +96,13 @@ def read_judgements(path: Path) -> Judgements:
 
 
 def rows_of(folder: Path) -> list[Row]:
-    judgements = read_judgements(folder / "qrels.tsv")
+    judgments = read_judgments(folder / "qrels.tsv")
     rows = []
     for variant in ("", "typo", "prefix", "keywords"):
         path = folder / (f"queries.{variant}.jsonl" if variant else "queries.jsonl")
         if path.exists():
-            queries = {line["_id"]: line["text"] for line in read_lines(path) if line["_id"] in judgements}
-            rows.append(Row(f"{folder.name} {variant}".strip(), queries, judgements))
+            queries = {line["_id"]: line["text"] for line in read_lines(path) if line["_id"] in judgments}
+            rows.append(Row(f"{folder.name} {variant}".strip(), queries, judgments))
     return rows
 
 
@@ -137,7 +137,7 @@ def evaluate(row: Row, search: Search) -> tuple[dict[str, float], float]:
     spent = time.perf_counter() - started
     for id, ranked in runs.items():
         for name, measure in MEASURES.items():
-            sums[name] += measure(ranked, row.judgements[id])
+            sums[name] += measure(ranked, row.judgments[id])
     count = len(row.queries) or 1
     return {name: value / count for name, value in sums.items()}, spent / count * 1000
 

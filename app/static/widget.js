@@ -52,11 +52,11 @@ const ENGLISH = "Results|1 result|{n} results|Nothing matches “{q}”.|Searchi
 const ALSO = { nb: "no", nn: "no" };
 
 // Light and dark.
-const COLOURS = {
+const COLORS = {
   ground: ["#fff", "#171d23"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
   chosen: ["#e6f1f4", "#1b3139"], accent: ["#0b5c73", "#6cc3da"], mark: ["#fff0b3", "#52430a"],
 };
-const palette = (colourOf) => Object.entries(COLOURS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${colourOf(pair)});`).join("");
+const palette = (colorOf) => Object.entries(COLORS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${colorOf(pair)});`).join("");
 
 const STYLE = `
   :host { display: block; position: relative; }

@@ -272,14 +272,14 @@ class TestLooks:
         widths = {name: quote.value_of_css_property(f"border-{name}-width") for name in ("left", "right")}
         assert widths == {"left": "0px", "right": "0px", side: "3px"}
 
-    def test_answer_uses_the_colours_of_the_theme(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_uses_the_colors_of_the_theme(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, 'data-theme="dark"')
         link = asks(visitor)
-        colour = "return getComputedStyle(arguments[0])[arguments[1]]"
+        color = "return getComputedStyle(arguments[0])[arguments[1]]"
         quote, cite = (link.find_element("css selector", name) for name in ("blockquote", "cite"))
-        assert visitor.driver.execute_script(colour, quote, "color") == "rgb(228, 233, 237)"
-        assert visitor.driver.execute_script(colour, cite, "color") == "rgb(108, 195, 218)"
-        assert visitor.driver.execute_script(colour, quote, "borderInlineStartColor") == "rgb(108, 195, 218)"
+        assert visitor.driver.execute_script(color, quote, "color") == "rgb(228, 233, 237)"
+        assert visitor.driver.execute_script(color, cite, "color") == "rgb(108, 195, 218)"
+        assert visitor.driver.execute_script(color, quote, "borderInlineStartColor") == "rgb(108, 195, 218)"
 
     @pytest.mark.parametrize(("lang", "label"), [("de", "Antwort"), ("ar", "الإجابة"), ("ja", "回答")])
     def test_answer_label_is_in_the_language_of_the_box(

@@ -664,7 +664,7 @@ class TestKeyboard:
         visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "it was told nothing")
 
 
-def test_page_styles_can_set_colours_and_parts_of_the_box(stub: Stub, visitor: Visitor) -> None:
+def test_page_styles_can_set_colors_and_parts_of_the_box(stub: Stub, visitor: Visitor) -> None:
     style = """<style>#site-search { --site-search-ground: rgb(1, 2, 3); --site-search-font: monospace }
         #site-search::part(title) { letter-spacing: 3px }</style>"""
     stub.policy = STRICT + "; style-src 'unsafe-inline'"

@@ -1,4 +1,4 @@
-"""The search box in pages of others: its colours, style sheets, and the page behind a dialog."""
+"""The search box in pages of others: its colors, style sheets, and the page behind a dialog."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def ground(visitor: Visitor) -> str:
 
 
 def prefer(visitor: Visitor, scheme: str) -> None:
-    """Set the system's colour scheme."""
+    """Set the system's color scheme."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     visitor.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
-class TestColours:
+class TestColors:
     @pytest.mark.parametrize(("data", "body", "in_light", "in_dark"), [
         ("", "", LIGHT, LIGHT),
         ("", "<style>:root { color-scheme: dark }</style>", DARK, DARK),
@@ -59,7 +59,7 @@ class TestColours:
         ('data-theme="dark"', "<style>* { all: unset !important }</style>", DARK, DARK),
         ('data-theme="light"', "<style>:root { color-scheme: dark }</style>", LIGHT, LIGHT),
     ])  # fmt: skip
-    def test_colours_follow_the_page_not_the_system_unless_configured(
+    def test_colors_follow_the_page_not_the_system_unless_configured(
         self, stub: Stub, visitor: Visitor, data: str, body: str, in_light: str, in_dark: str
     ) -> None:
         prefer(visitor, "dark")
@@ -68,7 +68,7 @@ class TestColours:
         prefer(visitor, "light")
         assert ground(visitor) == in_light
 
-    def test_colours_follow_a_theme_change_of_the_page(self, stub: Stub, visitor: Visitor) -> None:
+    def test_colors_follow_a_theme_change_of_the_page(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor, body="<style>.night { color-scheme: dark }</style>")
         for name, seen in (("night", DARK), ("", LIGHT)):
             visitor.driver.execute_script("document.body.className = arguments[0]", name)

@@ -120,9 +120,9 @@ class TestDocumentation:
         assert set(_rows("site-search:([a-z]+)")) == set(re.findall(r'\bemit\("(\w+)"', TEXT))
 
     def test_documentation_lists_all_css_variables(self) -> None:
-        colours = re.search(r"COLOURS = \{(.*?)\};", TEXT, re.DOTALL)
-        assert colours is not None
-        assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font", "radius"}
+        colors = re.search(r"COLORS = \{(.*?)\};", TEXT, re.DOTALL)
+        assert colors is not None
+        assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colors[1]), "font", "radius"}
 
     def test_documentation_lists_all_parts(self) -> None:
         made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))

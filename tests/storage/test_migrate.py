@@ -49,9 +49,9 @@ def migrated(tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def modelled(tmp_path: Path) -> Database:
+def models_db(tmp_path: Path) -> Database:
     """A database created from the models."""
-    database = Database(f"sqlite:///{tmp_path / 'modelled.db'}")
+    database = Database(f"sqlite:///{tmp_path / 'models.db'}")
     with database.engine.execution_options(writes=True).begin() as connection:
         Base.metadata.create_all(connection)
     return database
@@ -104,9 +104,9 @@ def test_alembic_finds_no_difference_between_migrations_and_models(migrated: Dat
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_migrations_and_models_define_identical_tables_and_indexes(migrated: Database, modelled: Database) -> None:
+def test_migrations_and_models_define_identical_tables_and_indexes(migrated: Database, models_db: Database) -> None:
     """Includes expressions and conditions of indexes, collations, and checks, which Alembic does not compare."""
-    by_migrations, by_models = definitions(migrated), definitions(modelled)
+    by_migrations, by_models = definitions(migrated), definitions(models_db)
 
     assert set(by_migrations) == set(by_models)
     for name, definition in by_models.items():

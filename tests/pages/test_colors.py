@@ -59,11 +59,11 @@ def _palettes(text: str) -> list[dict[str, str]]:
 def _box_palettes() -> list[dict[str, str]]:
     """Return the search box's light and dark palettes."""
     pairs = re.findall(r'\b([a-z]+): \["(#[0-9a-f]{3,6})", "(#[0-9a-f]{3,6})"\]', WIDGET)
-    return [{name: colours[which] for name, *colours in pairs} for which in (0, 1)]
+    return [{name: colors[which] for name, *colors in pairs} for which in (0, 1)]
 
 
-def _luminance(colour: str) -> float:
-    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+def _luminance(color: str) -> float:
+    digits = color[1:] if len(color) == 7 else "".join(digit * 2 for digit in color[1:])
     parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
