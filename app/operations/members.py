@@ -98,15 +98,7 @@ def _issue(
         return invitation, token
     account = get_account(session, caller.account.id)
     letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
-    queue_mail(
-        session,
-        invitation.email,
-        letter.subject,
-        letter.text,
-        letter.html,
-        kind=INVITATION_KIND,
-        account_id=account.id,
-    )
+    queue_mail(session, invitation.email, letter, kind=INVITATION_KIND, account_id=account.id)
     return invitation, None
 
 

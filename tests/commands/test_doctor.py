@@ -24,7 +24,7 @@ from app.models import EngineTask, Site, SourceRun
 from app.operations import diagnosis, machine_checks
 from app.runtime import Runtime
 from app.services.embedding.local_server import ModelFile
-from app.services.mail.letters import queue_mail
+from app.services.mail.letters import Letter, queue_mail
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
@@ -291,7 +291,7 @@ def test_unreachable_mail_server_and_delayed_mail_are_reported(installation: Ten
         assert examine(installation, **settings, SMTP_URL=server.url) == (0, {})
         then = now() - timedelta(minutes=11)
         with time_machine.travel(then), part_of(installation).database.write() as session:
-            queue_mail(session, "bo@example.com", "Late", "", "", kind="test")
+            queue_mail(session, "bo@example.com", Letter("Late", ()), kind="test")
         status, wrong = examine(installation, **settings, SMTP_URL=server.url)
 
     assert status == 0

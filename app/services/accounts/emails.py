@@ -51,7 +51,7 @@ Requests are not limited by address; otherwise, an attacker could use up the lim
 
 def request_reset(session: Session, email: str) -> None:
     """Queue a mail with a reset link to the member with this address. Does nothing for unknown addresses."""
-    queue_mail(session, email, "", "", "", kind=RESET_KIND, expires_at=now() + RESET_VALID_FOR)
+    queue_mail(session, email, None, kind=RESET_KIND, expires_at=now() + RESET_VALID_FOR)
 
 
 class ResetWriter(LinkWriter):
@@ -142,9 +142,7 @@ ACCOUNT_INVITATION_VALID_FOR = timedelta(days=7)
 def invite_owner(session: Session, account: Account) -> None:
     """Queue a mail that invites the owner of a new account to choose a password."""
     expires_at = now() + ACCOUNT_INVITATION_VALID_FOR
-    queue_mail(
-        session, account.email, "", "", "", kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at
-    )
+    queue_mail(session, account.email, None, kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at)
 
 
 class AccountInvitationWriter(LinkWriter):
@@ -197,7 +195,7 @@ def queue_confirmation(session: Session, owner: Member) -> None:
 
 def ask_member(session: Session, member: Member) -> None:
     """Queue a mail with a confirmation link."""
-    queue_mail(session, member.email, "", "", "", kind=CONFIRMATION_KIND, account_id=member.account_id)
+    queue_mail(session, member.email, None, kind=CONFIRMATION_KIND, account_id=member.account_id)
 
 
 def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
@@ -282,7 +280,7 @@ def note_change(session: Session, member: Member, before: str, *, was_confirmed:
             expires_at=expires_at,
         )
     )
-    queue_mail(session, before, "", "", "", kind=CHANGE_KIND, account_id=member.account_id, expires_at=expires_at)
+    queue_mail(session, before, None, kind=CHANGE_KIND, account_id=member.account_id, expires_at=expires_at)
 
 
 def find_last_change(session: Session, member_id: int) -> EmailChange | None:

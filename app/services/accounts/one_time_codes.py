@@ -148,8 +148,7 @@ def queue_recovery_notice(session: Session, member: Member, public_url: str) -> 
 
 
 def _queue(session: Session, member: Member, subject: str, text: str) -> None:
-    letter = Letter(subject, (text,))
-    queue_mail(session, member.email, letter.subject, letter.text, letter.html, kind=KIND, account_id=member.account_id)
+    queue_mail(session, member.email, Letter(subject, (text,)), kind=KIND, account_id=member.account_id)
 
 
 def code_required() -> ApiError:

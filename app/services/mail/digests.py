@@ -288,16 +288,7 @@ class Digests:
                 return False
             stop_url = unsubscribe_url(settings.public_url, settings.secret_key, account_id)
             letter = write_digest(sites, settings.public_url, stop_url, matters)
-            queue_mail(
-                session,
-                account.email,
-                letter.subject,
-                letter.text,
-                letter.html,
-                kind=KIND,
-                account_id=account_id,
-                unsubscribe_url=stop_url,
-            )
+            queue_mail(session, account.email, letter, kind=KIND, account_id=account_id, unsubscribe_url=stop_url)
             return True
 
 

@@ -109,9 +109,7 @@ GIVEN_UP_AFTER = timedelta(days=1)
 def queue_mail(
     session: Session,
     to: str,
-    subject: str,
-    text: str,
-    html: str,
+    letter: Letter | None,
     *,
     kind: str,
     account_id: int | None = None,
@@ -120,12 +118,12 @@ def queue_mail(
 ) -> None:
     """Queue a mail, which is sent if and when the transaction commits.
 
-    :class:`Letter` renders both texts. Call this only where ``settings.sends_mail`` is true. A background job of any
-    process sends the mail and retries for a day.
+    Call this only where ``settings.sends_mail`` is true. A background job of any process sends the mail and retries for
+    a day.
 
     Args:
         to: The recipient's e-mail address, as stored with accounts.
-        subject: Line breaks become spaces.
+        letter: The content, or ``None`` for a kind of mail that a writer composes when it is sent.
         kind: Name of the mail in the log, such as ``invitation``.
         account_id: The account that the mail is about. The mail is not sent if the account is deleted meanwhile.
         unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for mails without a subscription.
@@ -137,9 +135,9 @@ def queue_mail(
             account_id=account_id,
             kind=kind,
             recipient=to,
-            subject=subject,
-            text=text,
-            html=html,
+            subject=letter.subject if letter else "",
+            text=letter.text if letter else "",
+            html=letter.html if letter else "",
             unsubscribe_url=unsubscribe_url,
             message_key=secrets.token_hex(16),
             due_at=moment,

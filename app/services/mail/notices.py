@@ -160,9 +160,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
         notify_operator(session, settings, QUOTA_REACHED, account, quota=use.quota, used=use.used, allowed=use.allowed)
     if settings.sends_mail:
         letter = write_warning(use, settings.public_url, settings.operator_contact)
-        queue_mail(
-            session, account.email, letter.subject, letter.text, letter.html, kind=QUOTA_KIND, account_id=account.id
-        )
+        queue_mail(session, account.email, letter, kind=QUOTA_KIND, account_id=account.id)
     return True
 
 
@@ -269,9 +267,7 @@ def queue_failure_notice(
     """
     account = session.get_one(Account, site.account_id)
     letter = write_letter(source, site.name, "" if error is None else error["message"], public_url)
-    queue_mail(
-        session, account.email, letter.subject, letter.text, letter.html, kind=FAILED_RUNS_KIND, account_id=account.id
-    )
+    queue_mail(session, account.email, letter, kind=FAILED_RUNS_KIND, account_id=account.id)
 
 
 def write_letter(source: Source, site_name: str, reason: str, public_url: str) -> Letter:
@@ -296,9 +292,7 @@ def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
     assert webhook.account_id is not None  # The operator's webhook is never turned off.
     account = get_account(session, webhook.account_id)
     letter = write_notice(webhook, public_url)
-    queue_mail(
-        session, account.email, letter.subject, letter.text, letter.html, kind=WEBHOOK_KIND, account_id=account.id
-    )
+    queue_mail(session, account.email, letter, kind=WEBHOOK_KIND, account_id=account.id)
 
 
 def write_notice(webhook: Webhook, public_url: str) -> Letter:

@@ -20,7 +20,7 @@ from app.models import Mail
 from app.runtime import Runtime, create_runtime
 from app.services.mail import delivery
 from app.services.mail.delivery import CLAIM, Mailer
-from app.services.mail.letters import queue_mail
+from app.services.mail.letters import Letter, queue_mail
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer
@@ -38,7 +38,7 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 def queue(part: Runtime, to: str = "ann@example.org", **options: object) -> None:
     with part.database.write() as session:
-        queue_mail(session, to, "Hello", "Hello\n", "<p>Hello</p>", kind="test", **options)
+        queue_mail(session, to, Letter("Hello", ("Hello",)), kind="test", **options)
 
 
 def waiting(part: Runtime) -> int:
@@ -53,7 +53,7 @@ def forget_pauses(mailer: Mailer) -> None:
 
 def test_mail_is_sent_only_after_its_transaction_has_committed(part: Runtime, server: MailServer) -> None:
     with part.database.read() as session:
-        queue_mail(session, "eve@example.org", "Never", "", "", kind="test")
+        queue_mail(session, "eve@example.org", Letter("Never", ()), kind="test")
     queue(part)
 
     assert part.mailer.send_due() == 1
