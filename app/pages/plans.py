@@ -13,7 +13,6 @@ from app.pages.layout import render
 from app.plans import PlanLimits
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
-from app.services.access.credentials import AccountRecord
 from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
@@ -101,6 +100,10 @@ def show_plans() -> str:
     current_runtime = runtime()
     caller: Caller | None = g.caller
     account = caller.account if caller is not None and MANAGING.allows(caller) else None
+    meters: tuple[Meter, ...] = ()
+    if account is not None:
+        with current_runtime.database.read() as session:
+            meters = read_meters(session)
     return render(
         "plans.html",
         plans=current_runtime.plans,
@@ -109,7 +112,7 @@ def show_plans() -> str:
         rows=ROWS,
         account=account,
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
-        meters=[] if account is None else _account_meters(current_runtime, account),
+        meters=meters,
         contact=current_runtime.settings.operator_contact,
         contact_address=contact_address(current_runtime.settings.operator_contact),
         is_open=current_runtime.settings.registration,
@@ -133,12 +136,3 @@ def contact_address(contact: str) -> str:
     if is_email(contact):
         return f"mailto:{contact}"
     return contact if contact.startswith(("https://", "http://")) else ""
-
-
-def _account_meters(runtime: Runtime, account: AccountRecord) -> tuple[Meter, ...]:
-    counters = None if runtime.health.failing_since(COUNTERS) else runtime.counters
-    with runtime.database.read() as session:
-        searches = sum(day.used for day in usage_between(session, counters, account.id, today(), today()))
-        pages, sites = count_documents(session, account.id), count_sites(session, account.id)
-        keys = count_keys(session, account.id)
-    return quota_meters(account.limits, searches=searches, pages=pages, sites=sites, keys=keys)
