@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from schemas.base import BodySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, SuccessSchema, UpdateSchema
 from schemas.fields import MAX_INT64, Flag, Instant, RowNumber, Text, WholeNumber
 from schemas.validation.problems import Problem
 
@@ -139,10 +139,9 @@ class AccountSchema(Schema):
     role = fields.String(required=True, metadata={"description": "The member's role in the account."})
 
 
-class LoginAnswerSchema(Schema):
+class LoginAnswerSchema(SuccessSchema):
     """The session's user; the session cookie is in the response headers."""
 
-    success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
     csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
     accounts = fields.List(
@@ -174,10 +173,9 @@ class ProfileUpdateSchema(UpdateSchema):
             raise ValidationError({"new_password": [Problem("is required with current_password", "required")]})
 
 
-class UserAnswerSchema(Schema):
+class UserAnswerSchema(SuccessSchema):
     """The updated user."""
 
-    success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
 
 
@@ -217,20 +215,18 @@ class CodesStateSchema(Schema):
     recovery_codes_left = fields.Integer(required=True)
 
 
-class CodesBegunSchema(Schema):
+class CodesBegunSchema(SuccessSchema):
     """The secret for an authenticator app."""
 
-    success = fields.Boolean(required=True)
     secret = fields.String(required=True, metadata={"description": "The secret in base32, to type into the app."})
     otpauth_url = fields.String(
         required=True, metadata={"description": "URL to open in the app, or to show as a QR code."}
     )
 
 
-class RecoveryCodesSchema(Schema):
+class RecoveryCodesSchema(SuccessSchema):
     """Recovery codes. They are not shown again."""
 
-    success = fields.Boolean(required=True)
     recovery_codes = fields.List(
         fields.String(),
         required=True,
@@ -254,10 +250,7 @@ class SessionSchema(Schema):
     current = fields.Boolean(required=True, metadata={"description": "Whether this is the session of the request."})
 
 
-class SessionListSchema(Schema):
+class SessionListSchema(PagedSchema):
     """Sessions of the member, newest first."""
 
     sessions = fields.List(fields.Nested(SessionSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)

@@ -9,10 +9,10 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 from marshmallow.validate import OneOf
 
-from schemas.base import BodySchema, QuerySchema
+from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema
 from schemas.fields import MAX_INT64, Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.validation.problems import Problem
 
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
@@ -124,10 +124,9 @@ class VisitorQuerySchema(QuerySchema):
     )
 
 
-class VisitorErasureSchema(Schema):
+class VisitorErasureSchema(SuccessSchema):
     """Numbers of erased searches and clicks."""
 
-    success = fields.Boolean(required=True)
     searches = fields.Integer(required=True, metadata={"description": "Number of erased searches."})
     clicks = fields.Integer(required=True, metadata={"description": "Number of erased clicks."})
 
@@ -338,13 +337,10 @@ class InboxItemSchema(Schema):
     finds_now = fields.Integer(required=True, metadata={"description": "Number of documents that it finds now."})
 
 
-class InboxSchema(Schema):
+class InboxSchema(PagedSchema):
     """A page of the inbox."""
 
     items = fields.List(fields.Nested(InboxItemSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class InboxChangeSchema(BodySchema):

@@ -69,6 +69,20 @@ class QuerySchema(Schema):
         unknown = EXCLUDE
 
 
+class SuccessSchema(Schema):
+    """The operation succeeded."""
+
+    success = fields.Boolean(required=True)
+
+
+class PagedSchema(Schema):
+    """A part of a list, with the length of the whole list and the requested paging."""
+
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
 class ErrorDetailSchema(Schema):
     """One problem of a request."""
 

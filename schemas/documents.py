@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from marshmallow import INCLUDE, Schema, ValidationError, fields, validates_schema
 
-from schemas.base import BodySchema, QuerySchema
+from schemas.base import BodySchema, QuerySchema, SuccessSchema
 from schemas.fields import MAX_INT64, Flag, QueryWholeNumber, Text, WholeNumber
 from schemas.validation.documents import (
     MAX_BATCH,
@@ -167,10 +167,9 @@ class WarningSchema(Schema):
     message = fields.String(required=True)
 
 
-class BulkAnswerSchema(Schema):
+class BulkAnswerSchema(SuccessSchema):
     """The batch is durable and searchable."""
 
-    success = fields.Boolean(required=True)
     indexed = fields.Integer(required=True, metadata={"description": "Number of distinct ids written."})
     created = fields.Integer(required=True)
     updated = fields.Integer(required=True)
@@ -205,10 +204,9 @@ class DestroyQuerySchema(SiteChoiceSchema):
     )
 
 
-class DestroyAnswerSchema(Schema):
+class DestroyAnswerSchema(SuccessSchema):
     """The document is deleted."""
 
-    success = fields.Boolean(required=True)
     deleted = fields.Integer(required=True)
 
 
@@ -333,10 +331,9 @@ class ChangeDocumentsSchema(BodySchema):
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
 
-class ChangeAnswerSchema(Schema):
+class ChangeAnswerSchema(SuccessSchema):
     """The changes are durable and searchable."""
 
-    success = fields.Boolean(required=True)
     updated = fields.Integer(required=True, metadata={"description": "Number of distinct ids changed."})
 
 
@@ -366,8 +363,7 @@ class DeleteDocumentsSchema(BodySchema):
             raise ValidationError([Problem("must be true", "invalid_choice")], "all")
 
 
-class DeleteAnswerSchema(Schema):
+class DeleteAnswerSchema(SuccessSchema):
     """The documents are deleted."""
 
-    success = fields.Boolean(required=True)
     deleted = fields.Integer(required=True, metadata={"description": "Number of deleted documents."})

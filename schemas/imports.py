@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from schemas.base import BodySchema, QuerySchema
+from schemas.base import BodySchema, QuerySchema, SuccessSchema
 from schemas.fields import MAX_INT64, Flag, Instant, Text, WholeNumber
 from schemas.validation.problems import Problem
 
@@ -82,10 +82,9 @@ class LineProblemSchema(Schema):
     message = fields.String(required=True)
 
 
-class ImportAnswerSchema(Schema):
+class ImportAnswerSchema(SuccessSchema):
     """The result of an import. The documents are durable and searchable."""
 
-    success = fields.Boolean(required=True)
     indexed = fields.Integer(required=True, metadata={"description": "Number of documents written."})
     created = fields.Integer(required=True)
     updated = fields.Integer(required=True)
@@ -169,15 +168,13 @@ class SyncShowSchema(Schema):
     sync = fields.Nested(SyncSchema, required=True)
 
 
-class SyncAnswerSchema(Schema):
+class SyncAnswerSchema(SuccessSchema):
     """The started sync."""
 
-    success = fields.Boolean(required=True)
     sync = fields.Nested(SyncSchema, required=True)
 
 
-class SyncFinishAnswerSchema(Schema):
+class SyncFinishAnswerSchema(SuccessSchema):
     """The sync is finished."""
 
-    success = fields.Boolean(required=True)
     removed = fields.Integer(required=True, metadata={"description": "Number of documents removed."})

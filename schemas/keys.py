@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from schemas.base import BodySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, SuccessSchema, UpdateSchema
 from schemas.fields import Flag, Instant, ItemList, RowNumber, Text, WholeNumber
 from schemas.validation.keys import MAX_ORIGIN_LENGTH, SCOPES, normalize_allowed_origin
 from schemas.validation.problems import Problem
@@ -140,10 +140,9 @@ class KeyRotateSchema(BodySchema):
     overlap_seconds = WholeNumber(low=0, high=604_800, load_default=0)
 
 
-class KeyAnswerSchema(Schema):
+class KeyAnswerSchema(SuccessSchema):
     """The key after the change."""
 
-    success = fields.Boolean(required=True)
     key = fields.Nested(KeySchema, required=True)
 
 
@@ -162,10 +161,7 @@ class KeyShowSchema(Schema):
     )
 
 
-class KeyListSchema(Schema):
+class KeyListSchema(PagedSchema):
     """Keys of a site, oldest first."""
 
     keys = fields.List(fields.Nested(KeySchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.accounts import Email, chosen_password
-from schemas.base import BodySchema
+from schemas.base import BodySchema, PagedSchema, SuccessSchema
 from schemas.fields import Instant, RowNumber, Text
 from schemas.forms import FormAnswerSchema
 
@@ -28,10 +28,9 @@ class MemberUpdateSchema(BodySchema):
     role = Text(required=True, choices=ROLES, metadata={"title": "Role"})
 
 
-class MemberAnswerSchema(Schema):
+class MemberAnswerSchema(SuccessSchema):
     """The changed member."""
 
-    success = fields.Boolean(required=True)
     member = fields.Nested(MemberSchema, required=True)
 
 
@@ -41,13 +40,10 @@ class MemberShowSchema(Schema):
     member = fields.Nested(MemberSchema, required=True)
 
 
-class MemberListSchema(Schema):
+class MemberListSchema(PagedSchema):
     """Members of the account, oldest first."""
 
     members = fields.List(fields.Nested(MemberSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class InvitationSchema(Schema):
@@ -67,10 +63,9 @@ class InvitationCreateSchema(BodySchema):
     role = Text(load_default="editor", choices=ROLES, metadata={"title": "Role"})
 
 
-class InvitationLinkAnswerSchema(Schema):
+class InvitationLinkAnswerSchema(SuccessSchema):
     """An invitation. If the service sends no mail, it includes the link, which is never shown again."""
 
-    success = fields.Boolean(required=True)
     invitation = fields.Nested(InvitationSchema, required=True)
     url = fields.Url(
         metadata={
@@ -81,13 +76,10 @@ class InvitationLinkAnswerSchema(Schema):
     token = fields.String(metadata={"description": "The last part of the link; absent without `url`."})
 
 
-class InvitationListSchema(Schema):
+class InvitationListSchema(PagedSchema):
     """Pending invitations, oldest first."""
 
     invitations = fields.List(fields.Nested(InvitationSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class InvitationAcceptSchema(BodySchema):

@@ -9,7 +9,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.accounts import MAX_REASON_LENGTH, Email, chosen_password
-from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, QuerySchema, UpdateSchema
 from schemas.fields import MAX_INTEGER, RowNumber, Text, WholeNumber
 from schemas.sites import PageQuerySchema
 from schemas.validation.problems import Problem
@@ -157,13 +157,10 @@ class OperatorAccountSchema(Schema):
     )
 
 
-class OperatorAccountListSchema(Schema):
+class OperatorAccountListSchema(PagedSchema):
     """Accounts."""
 
     accounts = fields.List(fields.Nested(OperatorAccountSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class OperatorAccountShowSchema(Schema):

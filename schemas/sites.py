@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema, UpdateSchema
 from schemas.fields import Flag, Instant, ItemList, QueryFlag, QueryWholeNumber, RowNumber, Text
 from schemas.validation.problems import Problem
 from schemas.validation.sites import complete_url, domain_of
@@ -119,10 +119,9 @@ class SiteDeleteSchema(BodySchema):
     purge = Flag(load_default=False, metadata={"title": "Delete it permanently; it cannot be restored"})
 
 
-class SiteAnswerSchema(Schema):
+class SiteAnswerSchema(SuccessSchema):
     """The written site."""
 
-    success = fields.Boolean(required=True)
     site = fields.Nested(SiteSchema, required=True)
 
 
@@ -139,16 +138,7 @@ class PageQuerySchema(QuerySchema):
     offset = QueryWholeNumber(load_default=0)
 
 
-class SiteListSchema(Schema):
+class SiteListSchema(PagedSchema):
     """Sites, oldest first."""
 
     sites = fields.List(fields.Nested(SiteSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
-
-
-class SuccessSchema(Schema):
-    """The operation succeeded."""
-
-    success = fields.Boolean(required=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from schemas.base import BodySchema, LenientBodySchema, QuerySchema
+from schemas.base import BodySchema, LenientBodySchema, PagedSchema, QuerySchema, SuccessSchema
 from schemas.fields import Instant, ItemList, WholeNumber
 from schemas.sites import SiteUrl
 
@@ -72,20 +72,16 @@ class HookSchema(LenientBodySchema):
     )
 
 
-class RunAnswerSchema(Schema):
+class RunAnswerSchema(SuccessSchema):
     """A run that was requested or cancelled."""
 
-    success = fields.Boolean(required=True)
     run = fields.Nested(RunSchema, required=True)
 
 
-class RunListSchema(Schema):
+class RunListSchema(PagedSchema):
     """Runs, newest first."""
 
     runs = fields.List(fields.Nested(RunSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class RunPageSchema(Schema):
@@ -148,7 +144,7 @@ class DeadLinkSchema(Schema):
     )
 
 
-class DeadLinkListSchema(Schema):
+class DeadLinkListSchema(PagedSchema):
     """Dead links, in the order of discovery."""
 
     dead_links = fields.List(fields.Nested(DeadLinkSchema), required=True)
@@ -157,16 +153,10 @@ class DeadLinkListSchema(Schema):
         allow_none=True,
         metadata={"description": "The run that found them; `null` if no run has read pages yet."},
     )
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
-class RunShowSchema(Schema):
+class RunShowSchema(PagedSchema):
     """One run, the URLs that it did not index, and indexed pages with a remark."""
 
     run = fields.Nested(RunSchema, required=True)
     pages = fields.List(fields.Nested(RunPageSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)

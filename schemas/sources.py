@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load
 
-from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema, UpdateSchema
 from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.request_headers import Headers
 from schemas.sites import SiteUrl
@@ -284,10 +284,9 @@ class SourceSchema(Schema):
     )
 
 
-class SourceAnswerSchema(Schema):
+class SourceAnswerSchema(SuccessSchema):
     """The written source."""
 
-    success = fields.Boolean(required=True)
     source = fields.Nested(SourceSchema, required=True)
 
 
@@ -305,10 +304,9 @@ class ConfigQuerySchema(QuerySchema):
     )
 
 
-class ConfigAnswerSchema(Schema):
+class ConfigAnswerSchema(SuccessSchema):
     """The sources created from a configuration. Their first runs are queued."""
 
-    success = fields.Boolean(required=True)
     sources = fields.List(fields.Nested(SourceSchema), required=True)
     ignored = fields.List(
         fields.String(),
@@ -317,13 +315,10 @@ class ConfigAnswerSchema(Schema):
     )
 
 
-class SourceListSchema(Schema):
+class SourceListSchema(PagedSchema):
     """Sources, oldest first."""
 
     sources = fields.List(fields.Nested(SourceSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class PreviewSchema(BodySchema):

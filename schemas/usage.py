@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 from marshmallow.validate import OneOf
 
-from schemas.base import LenientBodySchema
+from schemas.base import LenientBodySchema, SuccessSchema
 from schemas.fields import Instant, RowNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.search_results import RemainingQuotaSchema
@@ -23,10 +23,9 @@ class UsageReportSchema(LenientBodySchema):
     index = Text(required=True, min_length=1, max_length=255)
 
 
-class UsageReportAnswerSchema(Schema):
+class UsageReportAnswerSchema(SuccessSchema):
     """The report was counted, or is a repetition of an earlier report."""
 
-    success = fields.Boolean(required=True)
     duplicate = fields.Boolean(metadata={"description": "Present and true if this Idempotency-Key was used before."})
 
 
@@ -39,10 +38,9 @@ class SearchLogSchema(LenientBodySchema):
     timestamp = Instant(load_default=None, allow_none=True, date_alone=False)
 
 
-class SearchLogAnswerSchema(Schema):
+class SearchLogAnswerSchema(SuccessSchema):
     """The search was recorded."""
 
-    success = fields.Boolean(required=True)
     counted = fields.Boolean(
         metadata={
             "description": "Present and false if the search is not in analytics, because more than 30 searches a "

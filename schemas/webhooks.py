@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from schemas.base import BodySchema, UpdateSchema
+from schemas.base import BodySchema, PagedSchema, SuccessSchema, UpdateSchema
 from schemas.fields import Flag, Instant, ItemList, Text
 from schemas.sites import SiteUrl
 from schemas.validation.webhooks import EVENTS
@@ -69,10 +69,9 @@ class WebhookSecretSchema(Schema):
     secret = fields.String(required=True)
 
 
-class WebhookAnswerSchema(Schema):
+class WebhookAnswerSchema(SuccessSchema):
     """The changed webhook."""
 
-    success = fields.Boolean(required=True)
     webhook = fields.Nested(WebhookSchema, required=True)
 
 
@@ -82,13 +81,10 @@ class WebhookShowSchema(Schema):
     webhook = fields.Nested(WebhookSchema, required=True)
 
 
-class WebhookListSchema(Schema):
+class WebhookListSchema(PagedSchema):
     """Webhooks of the account, oldest first."""
 
     webhooks = fields.List(fields.Nested(WebhookSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
 class DeliverySchema(Schema):
@@ -110,17 +106,13 @@ class DeliverySchema(Schema):
     created_at = Instant(required=True)
 
 
-class DeliveryListSchema(Schema):
+class DeliveryListSchema(PagedSchema):
     """Deliveries of a webhook, newest first."""
 
     deliveries = fields.List(fields.Nested(DeliverySchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
 
 
-class DeliveryAnswerSchema(Schema):
+class DeliveryAnswerSchema(SuccessSchema):
     """The delivery to send again."""
 
-    success = fields.Boolean(required=True)
     delivery = fields.Nested(DeliverySchema, required=True)

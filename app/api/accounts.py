@@ -35,9 +35,9 @@ from schemas.accounts import (
     UserAnswerSchema,
     UserSchema,
 )
-from schemas.base import NothingSchema
+from schemas.base import NothingSchema, SuccessSchema
 from schemas.forms import UserFormAnswerSchema
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("accounts", __name__, description="Registration and login.")

@@ -36,6 +36,7 @@ from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer, prefers
+from schemas.base import SuccessSchema
 from schemas.documents import (
     BulkAnswerSchema,
     BulkQuerySchema,
@@ -61,7 +62,6 @@ from schemas.imports import (
     SyncFinishSchema,
     SyncShowSchema,
 )
-from schemas.sites import SuccessSchema
 from schemas.sources import ConfigAnswerSchema, ConfigQuerySchema
 from schemas.validation.documents import RECOMMENDED_BATCH
 from schemas.validation.keys import Scope

@@ -14,6 +14,7 @@ from app.services.access.rights import Role
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
+from schemas.base import SuccessSchema
 from schemas.forms import KeyFormAnswerSchema
 from schemas.keys import (
     KeyAnswerSchema,
@@ -25,7 +26,7 @@ from schemas.keys import (
     KeyTokenAnswerSchema,
     KeyUpdateSchema,
 )
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("keys", __name__, description="API keys of a site.")

@@ -19,7 +19,7 @@ from app.web.callers import current_caller, current_client
 from app.web.hosts import base_url
 from app.web.policy import OperationPolicy
 from schemas.accounts import LoginAnswerSchema
-from schemas.base import NothingSchema
+from schemas.base import NothingSchema, SuccessSchema
 from schemas.forms import describe_form
 from schemas.members import (
     InvitationAcceptSchema,
@@ -32,7 +32,7 @@ from schemas.members import (
     MemberShowSchema,
     MemberUpdateSchema,
 )
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("members", __name__, description="Members of the account: people with their own login.")

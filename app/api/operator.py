@@ -20,7 +20,7 @@ from app.web.auth import FOR_OPERATOR
 from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
 from app.wording import csv_lines, harmless
-from schemas.base import NothingSchema
+from schemas.base import NothingSchema, SuccessSchema
 from schemas.operator import (
     MonthQuerySchema,
     MonthReportSchema,
@@ -32,7 +32,6 @@ from schemas.operator import (
     OperatorAccountUpdateSchema,
     SuspensionSchema,
 )
-from schemas.sites import SuccessSchema
 
 blp = ApiBlueprint(
     "operator",

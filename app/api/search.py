@@ -24,9 +24,9 @@ from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
 from backends.query import SearchQuery
+from schemas.base import SuccessSchema
 from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema, SuggestAnswerSchema, SuggestQuerySchema
 from schemas.search_results import SearchAnswerSchema
-from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, closest_name, printable_name
 

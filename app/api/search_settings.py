@@ -21,9 +21,9 @@ from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
 from backends.base import SearchBackend
+from schemas.base import SuccessSchema
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
 from schemas.settings_previews import LearnedClicksSchema, SettingsPreviewAnswerSchema, SettingsPreviewSchema
-from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, printable_name
 

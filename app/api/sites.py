@@ -14,7 +14,7 @@ from app.services.access.rights import Role
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from schemas.base import NothingSchema
+from schemas.base import NothingSchema, SuccessSchema
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
 from schemas.sites import (
     PageQuerySchema,
@@ -25,7 +25,6 @@ from schemas.sites import (
     SiteListSchema,
     SiteShowSchema,
     SiteUpdateSchema,
-    SuccessSchema,
 )
 from schemas.validation.keys import Scope
 

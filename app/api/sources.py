@@ -17,8 +17,8 @@ from app.web.auth import ANYONE, MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
-from schemas.base import NothingSchema
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.base import NothingSchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.source_runs import (
     DeadLinkListSchema,
     HookSchema,

@@ -13,8 +13,8 @@ from app.services.access.rights import Role
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from schemas.base import NothingSchema
-from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.base import NothingSchema, SuccessSchema
+from schemas.sites import PageQuerySchema
 from schemas.validation.keys import Scope
 from schemas.webhooks import (
     DeliveryAnswerSchema,
