@@ -77,8 +77,8 @@ class Jobs:
         self._lagging_sites = _LaggingSites(runtime)
         self._worker = create_worker_process(runtime.settings.data_path)
         self.jobs = [
-            Job("engine-tasks", 1.0, partial(_run_engine_tasks, runtime)),
-            Job("lagging-sites", 2.0, self._lagging_sites.apply),
+            self._alone("engine-tasks", 1.0, partial(_run_engine_tasks, runtime)),
+            self._alone("lagging-sites", 2.0, self._lagging_sites.apply),
             Job("failing-sites", 2.0, self._lagging_sites.retry, apart=True),
             Job("keys-last-used", 30.0, runtime.keys_last_used.flush),
             Job("key-exposures", 30.0, runtime.key_exposures.flush),
@@ -91,19 +91,30 @@ class Jobs:
             Job("memory", 10.0, release_free_memory),
             Job("file-copies", 600.0, runtime.file_copies.delete_old),
             Job("health", 10.0, runtime.health.check, apart=True),
-            Job("syncs", 30.0, partial(_end_syncs, runtime), apart=True),
+            self._alone("syncs", 30.0, partial(_end_syncs, runtime), apart=True),
             Job("sessions", 3600.0, partial(_delete_sessions, runtime)),
-            Job("deleted-sites", 3600.0, partial(_purge_deleted_sites, runtime), apart=True),
-            Job("click-lessons", 1800.0, partial(_learn_from_clicks, runtime, self._stopping.is_set), apart=True),
+            self._alone("deleted-sites", 3600.0, partial(purge_deleted, runtime), apart=True),
+            self._alone("click-lessons", 1800.0, partial(learn_due, runtime, self._stopping.is_set), apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
             Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
-            Job("quota-warnings", 60.0, partial(_warn_owners, runtime)),
-            Job("usage-months", 600.0, partial(_close_months, runtime)),
+            self._alone("quota-warnings", 60.0, partial(_warn_owners, runtime)),
+            self._alone("usage-months", 600.0, partial(close_months, runtime.database, runtime.counters)),
         ]
         if runtime.settings.sends_mail:
-            self.jobs.append(Job("digests", 600.0, partial(_queue_digests, runtime, self._stopping.is_set), apart=True))
+            queue = partial(_queue_digests, runtime, self._stopping.is_set)
+            self.jobs.append(self._alone("digests", 600.0, queue, apart=True))
         if runtime.vectorizer is not None:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
+
+    def _alone(self, name: str, every_seconds: float, work: Callable[[], object], *, apart: bool = False) -> Job:
+        """Return a job that holds the lock with its name, so that only one process at a time runs it."""
+
+        def run() -> None:
+            with self._runtime.locks.try_hold(name) as is_held:
+                if is_held:
+                    work()
+
+        return Job(name, every_seconds, run, apart)
 
     def forgo(self) -> None:
         """Keep this process, which runs a command, from starting background threads, even if it serves requests."""
@@ -221,14 +232,10 @@ class _LaggingSites:
 
     def apply(self) -> None:
         """Update the indexes of lagging sites, except those that failed before."""
-        runtime = self._runtime
-        with runtime.locks.try_hold("lagging-sites") as is_held:
-            if not is_held:
-                return
-            lagging = self._lagging()
-            # Sites that failed are retried in a separate thread, so that slow failures do not delay others.
-            for site_id in [site_id for site_id in lagging if site_id not in self._failing][:SITES_AT_ONCE]:
-                self._update(site_id, lagging[site_id])
+        lagging = self._lagging()
+        # Sites that failed are retried in a separate thread, so that slow failures do not delay others.
+        for site_id in [site_id for site_id in lagging if site_id not in self._failing][:SITES_AT_ONCE]:
+            self._update(site_id, lagging[site_id])
 
     def retry(self) -> None:
         """Retry sites whose index could not be updated, with backoff and in a separate thread."""
@@ -269,9 +276,7 @@ def _attempt(job: Job) -> bool:
 
 
 def _run_engine_tasks(runtime: Runtime) -> None:
-    with runtime.locks.try_hold("engine-tasks") as is_held:
-        if is_held:
-            run_due_tasks(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
+    run_due_tasks(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
 
 
 def _heal_versions(runtime: Runtime) -> None:
@@ -288,44 +293,18 @@ def _end_abandoned_rebuilds(runtime: Runtime) -> None:
 
 def _end_syncs(runtime: Runtime) -> None:
     """End lapsed syncs and resume interrupted sweeps. A separate job, since an unavailable engine delays it."""
-    with runtime.locks.try_hold("syncs") as is_held:
-        if not is_held:
-            return
-        runtime.syncs.lapse()
-        for sweep in runtime.syncs.interrupted():
-            _attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
+    runtime.syncs.lapse()
+    for sweep in runtime.syncs.interrupted():
+        _attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
 
 
 def _warn_owners(runtime: Runtime) -> None:
-    with runtime.locks.try_hold("quota-warnings") as is_held:
-        if is_held:
-            warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
-
-
-def _close_months(runtime: Runtime) -> None:
-    with runtime.locks.try_hold("usage-months") as is_held:
-        if is_held:
-            close_months(runtime.database, runtime.counters)
+    warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
 
 
 def _queue_digests(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:
-    with runtime.locks.try_hold("digests") as is_held:
-        if is_held:
-            Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed).queue_due(
-                is_stopping
-            )
-
-
-def _learn_from_clicks(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:
-    with runtime.locks.try_hold("click-lessons") as is_held:
-        if is_held:
-            learn_due(runtime, is_stopping)
-
-
-def _purge_deleted_sites(runtime: Runtime) -> None:
-    with runtime.locks.try_hold("deleted-sites") as is_held:
-        if is_held:
-            purge_deleted(runtime)
+    digests = Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed)
+    digests.queue_due(is_stopping)
 
 
 def _delete_sessions(runtime: Runtime) -> None:

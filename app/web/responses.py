@@ -17,9 +17,9 @@ from app.web.hosts import is_forwarded, is_loopback
 CSV = "text/csv"
 
 
-def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_answer(body: Any, status: int = 200) -> Response:
     """Return ``body`` as a JSON response, encoded by orjson."""
-    return Response(orjson.dumps(body), status=status, headers=headers, content_type="application/json")
+    return Response(orjson.dumps(body), status=status, content_type="application/json")
 
 
 def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Response:
