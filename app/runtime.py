@@ -99,6 +99,15 @@ class Runtime:
     recent_results: RecentResults = field(default_factory=RecentResults)
     task_handlers: Mapping[str, TaskHandler] = field(default_factory=dict)
 
+    def close(self) -> None:
+        """Release all connections, files, and processes."""
+        if self.embedder is not None:
+            self.embedder.close()
+        self.counters.close()
+        self.database.dispose()
+        # Last, since it may wait for a merge, and gunicorn may kill the worker meanwhile.
+        self.engines.close()
+
     def run_engine_tasks(self) -> None:
         """Run due outbox tasks now. If a service is unavailable, the jobs run them later."""
         try:

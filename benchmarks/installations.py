@@ -19,7 +19,7 @@ from app.models import Site
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services.access.keys import create_key
 from app.storage.database import Database
-from benchmarks.own_work import cpu_seconds
+from benchmarks.own_work import cpu_seconds, send_documents
 from benchmarks.queries import misspell, read
 from tests.server import Server
 
@@ -139,14 +139,8 @@ class Installation:
         self.write(self.sites[-1], pages)
 
     def write(self, site: Target, pages: list[dict[str, Any]]) -> None:
-        """Write pages of a site, of at most a thousand."""
-        answer = requests.post(
-            f"{self.server.base_url}/api/v1/index/bulk?site_id={site.id}",
-            json={"documents": pages},
-            headers={"Authorization": f"Bearer {self.private_key}"},
-            timeout=60,
-        )
-        answer.raise_for_status()
+        """Index at most a thousand pages of a site."""
+        send_documents(f"{self.server.base_url}/api/v1/index/bulk?site_id={site.id}", self.private_key, pages)
 
     def make_key(self, site: int, kind: str) -> str:
         """A new key of a site."""

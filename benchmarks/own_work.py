@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def fill(server: Server) -> str:
-    """Make a site with pages; gives a search key."""
+    """Create a site with pages, and return a search key."""
     _, tokens = make_site(server)
     words = _TEXT.split()
     documents = [
@@ -83,19 +84,21 @@ def fill(server: Server) -> str:
         }
         for number in range(100)
     ]
-    answer = requests.post(
-        f"{server.base_url}/api/v1/index/bulk",
-        json={"documents": documents},
-        headers={"Authorization": f"Bearer {tokens['private']}"},
-        timeout=60,
-    )
-    answer.raise_for_status()
+    send_documents(f"{server.base_url}/api/v1/index/bulk", tokens["private"], documents)
     return tokens["search"]
+
+
+def send_documents(url: str, private_key: str, documents: list[dict[str, Any]]) -> None:
+    """Index at most a thousand documents."""
+    response = requests.post(
+        url, json={"documents": documents}, headers={"Authorization": f"Bearer {private_key}"}, timeout=60
+    )
+    response.raise_for_status()
 
 
 @contextmanager
 def bare_flask(body: Path) -> Iterator[tuple[str, int]]:
-    """Serve the bytes of a file; gives the address and the worker's process id."""
+    """Serve the bytes of a file. Yields the address and the worker's process ID."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "gunicorn", "-c", "python:benchmarks", "--bind", f"127.0.0.1:{port}", "--workers", "1",

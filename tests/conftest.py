@@ -226,11 +226,7 @@ def close_app(application: Flask) -> None:
     """Release the resources of an application."""
     part = application.extensions["runtime"]
     application.extensions["jobs"].stop()
-    if part.embedder is not None:
-        part.embedder.close()
-    part.engines.close()
-    part.counters.close()
-    part.database.dispose()
+    part.close()
     shared_servers.refund(part.settings.data_path)
     _searching.discard(part.settings.data_path)
 

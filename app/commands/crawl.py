@@ -175,11 +175,7 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
 
 def _end_process(runtime: Runtime) -> None:
     """Exit without waiting for requests in progress, since their runs have already returned to the queue."""
-    if runtime.embedder is not None:
-        runtime.embedder.close()
-    runtime.engines.close()
-    runtime.counters.close()
-    runtime.database.dispose()
+    runtime.close()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -61,8 +61,4 @@ def _findings() -> Iterator[Finding]:
         yield from diagnose(settings, runtime)
     finally:
         if runtime is not None:
-            if runtime.embedder is not None:
-                runtime.embedder.close()
-            runtime.engines.close()
-            runtime.counters.close()
-            runtime.database.dispose()
+            runtime.close()

@@ -66,11 +66,7 @@ def check_server() -> ServerEnvironment:
 
 def run_server(runtime: Runtime) -> NoReturn:
     """Replace this process with gunicorn. Closes everything first, because gunicorn forks."""
-    if runtime.embedder is not None:
-        runtime.embedder.close()
-    runtime.engines.close()
-    runtime.counters.close()
-    runtime.database.dispose()
+    runtime.close()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *GUNICORN])  # noqa: S606 - our own command.
 

@@ -128,10 +128,4 @@ def worker_exit(server: Any, worker: Any) -> None:
     """Write data that is only in memory, then release all resources."""
     application = worker.app.wsgi()
     application.extensions["jobs"].stop()
-    runtime = application.extensions["runtime"]
-    if runtime.embedder is not None:
-        runtime.embedder.close()
-    runtime.counters.close()
-    runtime.database.dispose()
-    # Last, since it may wait for a merge, and gunicorn may kill the worker meanwhile.
-    runtime.engines.close()
+    application.extensions["runtime"].close()

@@ -26,7 +26,7 @@ from app.runtime import runtime
 from app.services import inbox, sites
 from app.services.access.credentials import site_record
 from app.services.analytics.query_reports import get_query_analytics
-from app.services.analytics.reports import encode_csv, get_analytics
+from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
@@ -120,16 +120,10 @@ CHANNEL_NAMES = {
 PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 
-def show_analytics() -> str:
-    """Show the analytics of one site or all sites, or one of the lists in full.
-
-    Raises:
-        ApiError: 400, 404.
-    """
-    choice = choose_site()
-    kind = lists.find_kind(request.args.get("list", ""))
+def _read_analytics(choice: Choice, limit: int) -> Analytics:
+    """Read the selected analytics, with at most ``limit`` queries in each list."""
     with runtime().database.read() as session:
-        analytics = get_analytics(
+        return get_analytics(
             session,
             current_caller().account.id,
             choice.days,
@@ -138,8 +132,19 @@ def show_analytics() -> str:
             channel=choice.channel,
             details=True,
             recent=runtime().recent_results,
-            limit=SHORT_LIST if kind is None else lists.MAX_QUERIES,
+            limit=limit,
         )
+
+
+def show_analytics() -> str:
+    """Show the analytics of one site or all sites, or one of the lists in full.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    choice = choose_site()
+    kind = lists.find_kind(request.args.get("list", ""))
+    analytics = _read_analytics(choice, SHORT_LIST if kind is None else MAX_QUERIES)
     common = {
         "choice": choice,
         "site": choice.site,
@@ -237,18 +242,7 @@ def export_analytics() -> Response:
         ApiError: 400, 404.
     """
     choice = choose_site()
-    with runtime().database.read() as session:
-        analytics = get_analytics(
-            session,
-            current_caller().account.id,
-            choice.days,
-            site_id=None if choice.site is None else choice.site.id,
-            today=choice.last,
-            channel=choice.channel,
-            details=True,
-            recent=runtime().recent_results,
-            limit=MAX_QUERIES,
-        )
+    analytics = _read_analytics(choice, MAX_QUERIES)
     period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
     return csv_response(encode_csv(analytics), f"{name}-{period}.csv")
