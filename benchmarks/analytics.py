@@ -1,4 +1,4 @@
-"""Analytics over 90 days of ten million searches: how long an answer takes, and what an event costs.
+"""Response times of analytics over 90 days with ten million searches, and the cost of an event.
 
     python -m benchmarks.analytics [--events 10000000] [--queries 300000] [--database sqlite:////tmp/analytics.db]
 
@@ -36,7 +36,7 @@ from app.storage.database import Database
 DAYS = 90
 PERIODS = (7, 30, 90)
 SHARES = {1: 0.7, 2: 0.3}
-"""Site to its part of the events."""
+"""Share of the events, by site."""
 EPOCH = date(1970, 1, 1)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -57,16 +57,16 @@ class Visitors:
         return " ".join("".join(self._random.choices(LETTERS, k=self._random.randint(3, 9))) for _ in range(count))
 
     def searches(self, count: int) -> list[int]:
-        """Numbers of the queries of ``count`` searches."""
+        """Return the query numbers of ``count`` searches."""
         return self._random.choices(range(len(self.texts)), cum_weights=self._weights, k=count)
 
     @staticmethod
     def results(number: int) -> int:
-        """How many hits a query has: every seventh none."""
+        """Return a query's number of hits. Every seventh query has none."""
         return 0 if number % 7 == 3 else 12
 
     def day(self, number: int, searches: int) -> dict[str, int]:
-        """What is counted of a query that was searched so often on one day."""
+        """Return the counts of a query for a day with ``searches`` searches."""
         found = searches if self.results(number) else 0
         clicks = (found + 2) // 3 if number % 3 else 0
         return {
@@ -84,7 +84,7 @@ class Visitors:
 
     @staticmethod
     def clicked(clicks: int) -> dict[str, int]:
-        """Documents that were clicked, and how often."""
+        """Return the clicked documents, and their numbers of clicks."""
         return {f"page-{place}": clicks // 8 + (place < clicks % 8) for place in range(min(8, clicks))}
 
 
@@ -123,7 +123,7 @@ def prepare(database: Database) -> None:
 
 
 def fill(database: Database, visitors: Visitors, events: int, today: int) -> int:
-    """Fill the roll-ups of 90 days; gives the rows per day and query."""
+    """Fill the rollups of 90 days, and return the number of rows per day and query."""
     rows = 0
     for site_id, day in itertools.product(SHARES, range(today - DAYS + 1, today + 1)):
         counts = Counter(visitors.searches(round(events / DAYS * SHARES[site_id])))
@@ -163,7 +163,7 @@ def fill(database: Database, visitors: Visitors, events: int, today: int) -> int
 
 
 def milliseconds(action: Callable[[], object], times: int = 15) -> str:
-    """Median and slowest of ``times`` runs, the first being the coldest; and the median of CPU."""
+    """Return the median and the slowest of ``times`` runs, starting cold, and the median of CPU time."""
     taken, worked = [], []
     for _ in range(times):
         began, busy = time.perf_counter(), time.process_time()
@@ -177,7 +177,7 @@ def milliseconds(action: Callable[[], object], times: int = 15) -> str:
 
 
 def measure_answers(database: Database, today: date, title: str) -> None:
-    """Every period of a site and of the account, computed each time; the service keeps slow results for a minute."""
+    """Measure every period of a site and of the account, without the service's one-minute cache of slow results."""
     print(title)
     for period in PERIODS:
         for name, site_id in (("site", 1), ("account", None)):
@@ -190,7 +190,7 @@ def measure_answers(database: Database, today: date, title: str) -> None:
 
 
 def measure_lists(database: Database, visitors: Visitors, today: date) -> None:
-    """Lists of 1,000 as CSV, and the answers about one query."""
+    """Measure lists of 1,000 queries as CSV, and reports on one query."""
 
     def table() -> None:
         with database.read() as session:
@@ -207,7 +207,7 @@ def measure_lists(database: Database, visitors: Visitors, today: date) -> None:
 
 
 def measure_events(database: Database, visitors: Visitors, count: int = 20_000) -> None:
-    """Recording, and moving what was recorded into the full tables."""
+    """Measure recording events, and moving them into full tables."""
     with tempfile.TemporaryDirectory() as folder:
         recorder = EventRecorder(Path(folder), database, background=False)
         moment = now()
@@ -228,7 +228,7 @@ def measure_events(database: Database, visitors: Visitors, count: int = 20_000) 
 
 
 def measure_clicks(database: Database, visitors: Visitors, count: int = 20_000) -> None:
-    """The same of clicks, each with the id of its search."""
+    """Measure recording and moving clicks, each with the ID of its search."""
     with tempfile.TemporaryDirectory() as folder:
         recorder = EventRecorder(Path(folder), database, background=False)
         moment, secret = now(), "s" * 40

@@ -1,4 +1,4 @@
-"""How often questions get an answer, and how often it is right.
+"""How many questions get an answer, and how many answers are right.
 
     python -m benchmarks.answers DATA [--texts XQUAD_FOLDER]
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def read_texts(path: Path) -> dict[str, list[str]]:
-    """The texts that answer each question."""
+    """Return the texts that answer each question."""
     found: dict[str, list[str]] = {}
     for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for asked in (asked for paragraph in article["paragraphs"] for asked in paragraph["qas"]):
@@ -41,7 +41,7 @@ def read_texts(path: Path) -> dict[str, list[str]]:
 
 
 def measure(folder: Path, texts: dict[str, list[str]]) -> None:
-    """Ask all questions of a set, and print a line."""
+    """Ask all questions of a set, and print its line of the table."""
     judgments = read_judgments(folder / "qrels.tsv")
     alone = EngineAlone()
     alone.index(read_lines(folder / "documents.jsonl.gz"))

@@ -13,5 +13,5 @@ BODY = Path(os.environ["ANSWER_FILE"]).read_bytes()
 
 @app.get("/search")
 def search() -> Response:
-    """The answer."""
+    """Return the fixed response."""
     return Response(BODY, content_type="application/json")

@@ -34,13 +34,13 @@ from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 from tests.server import running_server
 
 REST_SECONDS = 3.0
-"""A server is at rest when it has taken no more CPU than before the first batch for so long."""
+"""Seconds without more CPU use than before the first batch, after which a server counts as idle."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Target(NamedTuple):
-    """A server that is ready: how a batch is written for it and sent, and the processes it consists of."""
+    """A running server: functions that encode and send a batch, and one that returns its process IDs."""
 
     encode: Callable[[list[dict[str, Any]]], bytes]
     send: Callable[[bytes], None]
@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Seconds: CPU until rest, waiting for answers, and from the last answer until rest."""
+    """Seconds of CPU until the server is idle, of waiting for responses, and from the last response until idle."""
 
     cpu: float
     answered: float
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def measure(target: Target, batches: list[list[dict[str, Any]]]) -> Cost:
-    """Send all batches and wait until the server is at rest."""
+    """Send all batches, and wait until the server is idle."""
     time.sleep(REST_SECONDS)
     idle = cpu_seconds(target.pids())
     time.sleep(REST_SECONDS)
@@ -103,7 +103,7 @@ def measure(target: Target, batches: list[list[dict[str, Any]]]) -> Cost:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of processes and of their ended children."""
+    """Return user and system time of processes and of their ended children, in seconds."""
     ticks = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -113,7 +113,7 @@ def cpu_seconds(pids: list[int]) -> float:
 
 @contextmanager
 def service(folder: Path, workers: int) -> Iterator[Target]:
-    """The service with a site to index to."""
+    """Start the service with an empty site."""
     with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
         _, tokens = make_site(server)
         headers = {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
@@ -130,7 +130,7 @@ def service(folder: Path, workers: int) -> Iterator[Target]:
 
 @contextmanager
 def typesense(folder: Path) -> Iterator[Target]:
-    """A Typesense with a collection to import to."""
+    """Start Typesense with an empty collection."""
     with typesense_cluster(folder, 1) as (node,):
         process = node.process
         assert process is not None

@@ -27,16 +27,16 @@ from benchmarks.relevance import EngineAlone, Row, ndcg, read_lines, reciprocal_
 
 DAYS = 30
 VISITORS = 10
-"""Those of one query on one day."""
+"""Visitors of a query per day."""
 JUDGED_VISITORS = 5
-"""The same, of judged queries."""
+"""Visitors of a judged query per day."""
 ATTRACTION = {0: 0.1, 1: 0.5}
-"""The probability of a click on what is looked at, by judgment; higher ones are as 1."""
+"""Probability of a click on a document that a visitor looks at, by judgment. Higher judgments count as 1."""
 LOOKED_AT = 10
 STEEPNESSES = (1.0, 0.7, 0.5)
 
 Attraction = Callable[[str, str], float]
-"""The probability that who searches a query clicks a document that they look at."""
+"""Function that returns the probability that a visitor who looks at a document clicks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Click:
 
 
 def displayed(ranked: Sequence[str], gains: Mapping[str, float]) -> list[str]:
-    """The order that visitors see."""
+    """Return the order that visitors see."""
     shown: list[str] = []
     query = SearchQuery("q", limit=len(ranked), settings=SearchSettings(learned={"q": gains}))
     if not query.learned:
@@ -70,13 +70,13 @@ def simulate(
     visitors: int = VISITORS,
     steepness: float = 1.0,
 ) -> dict[str, list[str]]:
-    """The orders that visitors see after some days.
+    """Return the orders that visitors see after some days.
 
     Args:
         rankings: Query to documents, as the engine ranks them.
-        movable: The documents that have all words of the query; all if not given.
-        visitors: How many search each query on each day, each of them once.
-        steepness: Of the probability that the place p is looked at, which is 1/p to this power.
+        movable: The documents with all words of the query; ``None`` for all documents.
+        visitors: Number of visitors who search each query on each day, once each.
+        steepness: Exponent s of the probability 1/p^s that a visitor looks at position p.
     """
     chance = random.Random(seed)
     clicks: dict[str, list[_Click]] = defaultdict(list)
@@ -99,12 +99,13 @@ def simulate(
 
 
 def swapped_pairs(first: float, second: float, *, lists: int, seed: int, steepness: float = 1.0) -> tuple[float, float]:
-    """The part of lists whose second page comes before the first one in the end.
+    """Return the share of lists whose second page is above the first in the end.
 
-    One list of five is as given; in the others the first page is what was looked for.
+    In one of five lists, visitors click the first two pages with the given probabilities. In the others, the first page
+    is better.
 
     Returns:
-        Of those, and of the others.
+        The share among the former lists, and among the latter.
     """
     rankings = {f"{number}": [f"page {place}" for place in range(10)] for number in range(lists)}
 
@@ -142,7 +143,7 @@ def _simulate_row(engine: EngineAlone, row: Row, seed: int) -> list[tuple[str, f
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark; gives the exit status."""
+    """Run the benchmark, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""An HTTP client that costs little, so that what is measured is the server: one connection, or many at once."""
+"""A cheap HTTP client, so that measurements show the server: one connection, or many concurrent ones."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CLOSES = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _LAST_CHUNK = b"0\r\n\r\n"
-"""Ends an answer in pieces; no JSON has it inside."""
+"""End of a chunked response; JSON never contains it."""
 
 _PIECE = 262_144
 
 
 class Connection:
-    """One kept-alive connection, opened again when the server has closed it.
+    """A kept-alive connection, reopened after the server closes it.
 
     Args:
-        url: Of the server, without a path.
+        url: The server's URL, without a path.
         headers: Sent with every request.
     """
 
@@ -35,17 +35,17 @@ class Connection:
         self._exchange: Exchange | None = None
 
     def message(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """A request as it is sent."""
+        """Return the bytes of a request."""
         length = "" if body is None else f"Content-Length: {len(body)}\r\n"
         head = f"{method} {path} HTTP/1.1\r\nHost: {urlsplit(self.url).netloc}\r\n{self._headers}{length}\r\n"
         return head.encode() + (body or b"")
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """The body of the answer. Ends the program unless that is a 200."""
+        """Send a request, and return the body. Exits the program unless the status is 200."""
         return self.send(self.message(method, path, body))
 
     def send(self, message: bytes) -> bytes:
-        """The same for a request that :meth:`message` made."""
+        """Send a request from :meth:`message`, and return the body. Exits the program unless the status is 200."""
         try:
             return self._send(message)
         except ConnectionError:
@@ -63,7 +63,7 @@ class Connection:
 
 
 class Exchange:
-    """One request and its answer over a connection, read as it comes."""
+    """A request over a connection, and its response, read as it arrives."""
 
     def __init__(self, url: str):
         host, _, port = urlsplit(url).netloc.partition(":")
@@ -84,7 +84,7 @@ class Exchange:
         self.socket.sendall(message)
 
     def read(self) -> None:
-        """Read what has come.
+        """Read the bytes that have arrived.
 
         Raises:
             ConnectionError: The server has closed the connection.
@@ -102,13 +102,13 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the answer has come."""
+        """Whether the response is complete."""
         if self._is_chunked:
             return self._received.endswith(_LAST_CHUNK)
         return 0 <= self._size <= len(self._received)
 
     def answer(self) -> bytes:
-        """The body. Ends the program unless the status is 200."""
+        """Return the body. Exits the program unless the status is 200."""
         status = _STATUS.match(self._received)
         if status is None or status[1] != b"200":
             sys.exit(f"no 200: {bytes(self._received[:600])!r}")
@@ -132,11 +132,11 @@ class Exchange:
 
 @dataclass
 class Load:
-    """What many clients at once got.
+    """Results of concurrent clients.
 
     Attributes:
-        seconds: How long they asked.
-        times: Milliseconds from a request to the last byte of its answer, by the name it was sent under.
+        seconds: Duration of the requests.
+        times: Milliseconds from a request to the last byte of its response, by the request's name.
     """
 
     seconds: float
@@ -144,17 +144,17 @@ class Load:
 
     @property
     def requests_per_second(self) -> float:
-        """Of all names."""
+        """The times of all requests, of every name."""
         return sum(map(len, self.times.values())) / self.seconds
 
 
 def ask_at_once(url: str, messages: Sequence[tuple[str, bytes]], clients: int, seconds: float) -> Load:
-    """Let so many clients ask for so long, each the next request as soon as it has an answer.
+    """Send requests from concurrent clients for some time. Each sends its next request after a response.
 
-    They share a process of their own, which does nothing else.
+    The clients share a separate process, which does nothing else.
 
     Args:
-        messages: Requests with the names they are counted under; all clients together walk through them, in circles.
+        messages: Requests and the names under which they are counted. The clients share one cycle through them.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(

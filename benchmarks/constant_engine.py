@@ -1,6 +1,6 @@
-"""The service with an engine that gives every search the answer of the first one with the same text.
+"""The service with an engine that returns the result of the first search with the same text.
 
-What a search costs is then all the service's own. Served by :mod:`benchmarks.own_work`.
+The remaining cost of a search is the service's own. Served by :mod:`benchmarks.own_work`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crawls of documentation as Debian installs it, each package served as a web site of its own on loopback.
+"""Crawls of documentation that Debian installs, each package served as a separate website on loopback.
 
     apt-get install python3-doc postgresql-doc-15 python-django-doc libstdc++-12-doc
     python -m benchmarks.crawl /usr/share/doc/python3.11/html /usr/share/doc/postgresql-doc-15/html
@@ -61,7 +61,7 @@ ROUND_SECONDS = 1.0
 
 @dataclass
 class DocSite:
-    """A folder of documentation, served on a loopback address of its own, since manners are a host's.
+    """A folder of documentation, served on its own loopback address, because politeness limits apply to each host.
 
     Attributes:
         removed: Paths that are answered with 404.
@@ -78,12 +78,12 @@ class DocSite:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def forget(self) -> None:
-        """Forget what was asked for."""
+        """Reset the recorded requests."""
         self.bodies.clear()
         self.unchanged = 0
 
     def answer(self, target: str, condition: str | None) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body for a request."""
+        """Return status, headers, and body of a response."""
         path = unquote(urlsplit(target).path)
         file = self.folder / path.lstrip("/")
         if file.is_dir():
@@ -106,7 +106,7 @@ class DocSite:
 
 
 class QuietServer(ThreadingHTTPServer):
-    """A server that says nothing of crawlers that were killed."""
+    """A server that does not log the broken connections of killed crawlers."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError):
@@ -115,7 +115,7 @@ class QuietServer(ThreadingHTTPServer):
 
 @contextmanager
 def serving(folders: list[Path]) -> Iterator[list[DocSite]]:
-    """Web sites for folders."""
+    """Serve each folder as a website."""
     found = [DocSite(folder, f"127.0.1.{number}") for number, folder in enumerate(folders, 1)]
     servers = []
     for site in found:
@@ -167,17 +167,17 @@ class Installation:
         return ids
 
     def load(self, ids: list[str]) -> list[SourceRun]:
-        """Runs as they are stored."""
+        """Return the stored runs."""
         with self.part.database.read() as session:
             return [session.get_one(SourceRun, run_id) for run_id in ids]
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        """Start a process that crawls until no run is left."""
+        """Start a process that crawls until no run is queued."""
         command = [sys.executable, "-m", "benchmarks.crawl", "--work", *(["--polite"] if self.polite else [])]
         return subprocess.Popen(command, env=self.environment, start_new_session=True)
 
     def finish(self, ids: list[str]) -> tuple[list[SourceRun], float, int]:
-        """Crawl until runs have ended; gives them, seconds, and the largest private memory in KiB."""
+        """Crawl until runs have ended. Returns the runs, seconds, and the largest private memory in KiB."""
         begun = time.monotonic()
         process = self.start_worker()
         memory = 0
@@ -188,7 +188,7 @@ class Installation:
 
 
 def memory_of(pid: int) -> int:
-    """Private memory of a process and those it started, in KiB."""
+    """Return the private memory of a process and its children, in KiB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -202,7 +202,7 @@ def memory_of(pid: int) -> int:
 
 @contextmanager
 def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation]:
-    """A service in a folder of its own, whose crawls are done by processes of the benchmark."""
+    """Start a service whose crawls are run by processes of the benchmark."""
     with tempfile.TemporaryDirectory(prefix="crawl-") as name:
         folder = Path(name)
         settings = {"CRAWL_PRIVATE_ADDRESSES": "true", "CRAWL_RUNS": "0", "LOG_LEVEL": "WARNING"}
@@ -235,7 +235,7 @@ def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation
 
 
 class Searches:
-    """Searches one after another in a thread, and how long they took."""
+    """Sends searches one after another in a thread, and records their times."""
 
     def __init__(self, base_url: str, token: str):
         self._address = urlsplit(base_url).netloc
@@ -268,7 +268,7 @@ class Searches:
 
 
 def work(*, polite: bool) -> None:
-    """Crawl what waits, in a process of its own."""
+    """Crawl queued runs in a separate process."""
     app = create_app(background=False)
     part: Runtime = app.extensions["runtime"]
     os.nice(NICENESS)
@@ -293,7 +293,7 @@ def check(condition: bool, promise: str) -> None:
 
 
 def show(title: str, found: list[SourceRun], seconds: float, memory: int) -> None:
-    """Print what runs did."""
+    """Print the results of runs."""
     pages = sum(run.found for run in found)
     print(f"{title}: {pages} pages, {seconds:.1f} s, {pages / seconds:.1f} pages/s, {memory / 1024:.0f} MB")
     for run in found:
@@ -302,7 +302,7 @@ def show(title: str, found: list[SourceRun], seconds: float, memory: int) -> Non
 
 
 def digest(path: str) -> int:
-    """A number for a path, to choose by."""
+    """Return a number by which to choose paths."""
     return int.from_bytes(hashlib.sha256(path.encode()).digest()[:4], "big")
 
 
@@ -359,10 +359,10 @@ def main(folders: list[Path], *, polite: bool) -> None:
 def compare(
     service: Installation, process: subprocess.Popen[bytes], over: Callable[[], bool]
 ) -> tuple[list[float], list[float]]:
-    """Search while a crawl is held and while it goes on, in turns, so that noise of the machine hits both alike.
+    """Search alternately while a crawl is paused and while it runs, so that noise affects both alike.
 
     Returns:
-        Milliseconds of the searches while it is held, and of those beside it.
+        Milliseconds of the searches during pauses, and of the searches beside the crawl.
     """
     held: list[float] = []
     beside: list[float] = []
@@ -379,12 +379,12 @@ def compare(
 
 
 def settled(run: SourceRun) -> int:
-    """Pages of a run that are done."""
+    """Return the number of finished pages of a run."""
     return run.indexed + run.unchanged + run.skipped + run.failed
 
 
 def done_paths(service: Installation, ids: list[str]) -> set[str]:
-    """Addresses that runs are done with."""
+    """Return the URLs that runs have finished."""
     from sqlalchemy import select
 
     from app.models import RunPage
@@ -395,7 +395,7 @@ def done_paths(service: Installation, ids: list[str]) -> set[str]:
 
 
 def removable(service: Installation, site: DocSite) -> str:
-    """The path of a page that is a document and leads to nothing that others do not lead to: chosen by chance."""
+    """Return the path of a random indexed page whose links are all on other pages, too."""
     from sqlalchemy import select
 
     from app.models import SourcePage
@@ -412,7 +412,7 @@ def removable(service: Installation, site: DocSite) -> str:
 
 
 def forget_pages(session: Any, source_id: str) -> None:
-    """Forget all that is known of pages, so that a run is a first one again."""
+    """Delete all data about pages, so that the next run is like a first run."""
     from sqlalchemy import delete
 
     from app.models import SourcePage

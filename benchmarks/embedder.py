@@ -13,7 +13,7 @@ from app.services.embedding.local import MINILM, LocalEmbedder
 
 PASSAGE = ("The harbor cruise leaves at noon and returns at four, with a guide who tells of the town. " * 10)[:900]
 WAIT_SECONDS = 0.1
-"""How long a search waits."""
+"""Seconds that a search waits for a vector."""
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def embed(embedder: LocalEmbedder, texts: list[str]) -> None:
 
 
 def time_query(embedder: LocalEmbedder, number: int) -> float | None:
-    """Milliseconds, or ``None`` if it took longer than a search waits."""
+    """Return milliseconds, or ``None`` if it took longer than a search waits."""
     began = time.perf_counter()
     try:
         embedder.embed_query(f"how do I renew the passport of person {number}", WAIT_SECONDS)

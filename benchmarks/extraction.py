@@ -47,7 +47,7 @@ Extractor = Callable[[str], str]
 
 @dataclass
 class Sample:
-    """A page, and what a person keeps of it."""
+    """A page, and the main text that a person selected."""
 
     name: str
     group: str
@@ -58,12 +58,12 @@ class Sample:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in lower case."""
+    """Return the words of a text in lower case."""
     return WORD.findall(text.lower())
 
 
 def phrase(text: str) -> str:
-    """A text as its words, to look for it in another such."""
+    """Return a text as words with single spaces, to find it in another such text."""
     return f" {' '.join(words(text))} "
 
 
@@ -108,14 +108,14 @@ def documentation_page(name: str, rule: dict[str, str], html: str) -> Sample:
 
 
 def articles(folder: Path) -> Iterator[Sample]:
-    """The pages of the article extraction benchmark."""
+    """Yield the pages of the article extraction benchmark."""
     for name, page in json.loads((folder / "ground-truth.json").read_text()).items():
         html = gzip.decompress((folder / "html" / f"{name}.html.gz").read_bytes()).decode(errors="replace")
         yield Sample(name, "articles", html, words(page["articleBody"]))
 
 
 def extractors() -> dict[str, Extractor]:
-    """Extractors by name: those that are installed."""
+    """Return the installed extractors by name."""
     found: dict[str, Extractor] = {
         "this service": lambda html: take_sections(main_text(parse(html)))[0],
         "whole page": html_to_text,
@@ -136,7 +136,7 @@ def extractors() -> dict[str, Extractor]:
 
 
 def text_of_main_content(document: Document) -> str:
-    """What turbohtml takes for the main content."""
+    """turbohtml's main content."""
     element = document.main_content()
     return node_to_text(element) if element is not None else ""
 
@@ -177,7 +177,7 @@ def justext() -> Extractor:
 
 @dataclass
 class Score:
-    """Figures of one extractor on one page."""
+    """Scores of one extractor on one page."""
 
     left: float
     lost: float
@@ -186,7 +186,7 @@ class Score:
 
 
 def score(sample: Sample, text: str) -> Score:
-    """Compare an extractor's text with what a person keeps."""
+    """Compare an extractor's text with the text that a person selected."""
     wanted, got = Counter(sample.words), Counter(words(text))
     found = phrase(text)
     return Score(
@@ -198,7 +198,7 @@ def score(sample: Sample, text: str) -> Score:
 
 
 def measure(samples: list[Sample], extractor: Extractor) -> tuple[list[Score], float]:
-    """Scores by page, and pages per second of CPU."""
+    """Return scores by page, and pages per second of CPU."""
     begun = time.process_time()
     texts = [extractor(sample.html) for sample in samples]
     seconds = time.process_time() - begun

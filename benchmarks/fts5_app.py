@@ -26,7 +26,7 @@ def _database() -> sqlite3.Connection:
 
 @app.get("/search")
 def search() -> Any:
-    """20 hits, best first; the last word is a prefix."""
+    """Return 20 hits, best first. The last word is a prefix."""
     words = [f'"{word}"' for word in request.args["q"].replace('"', " ").split()]
     match = " ".join(words) + "*"
     refined = "refined" in request.args

@@ -1,4 +1,4 @@
-"""What a query costs as a site grows, with the size of the index and the memory of the process that searches it.
+"""Cost of a query as a site grows, with the index's size and the memory of the process that searches it.
 
     python -m benchmarks.growth PAGES.jsonl.gz [--sizes 1000,10000,100000,1000000] [--folder FOLDER]
 
@@ -39,7 +39,7 @@ KINDS = {"section": frozenset({FieldKind.STRING}), "pages": frozenset({FieldKind
 
 @dataclass(frozen=True)
 class Indexed:
-    """An index that was made: documents a CPU second, and bytes on disk."""
+    """Documents per CPU second of building an index, and its bytes on disk."""
 
     rate: float
     size: int
@@ -78,13 +78,13 @@ def main() -> None:
 
 
 def in_a_process(work: Any, *arguments: Any) -> Any:
-    """What ``work`` returns, done by a process of its own."""
+    """Run ``work`` in a separate process, and return its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
 
 def parts(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Pages cut into documents of about 500 characters, at spaces."""
+    """Split pages at spaces into documents of about 500 characters."""
     for page in pages:
         text, start = page["content"], 0
         while start < len(text):
@@ -95,7 +95,7 @@ def parts(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def index(pages: Path, folder: Path, size: int) -> Indexed:
-    """Index so many parts in batches, and wait until the segments are merged."""
+    """Index ``size`` parts in batches, and wait until the segments are merged."""
     # Writes follow each other without a pause, so each waits for tantivy's merges after the one before it.
     engine = cast(TantivyBackend, create_backend(f"tantivy://{folder}?timeout={MERGE_SECONDS}"))
     engine.create_index(INDEX)
@@ -119,7 +119,7 @@ def index(pages: Path, folder: Path, size: int) -> Indexed:
 
 
 def search(folder: Path, queries: list[Query]) -> Searched:
-    """Run the queries; every other one is to warm the process up, so that no measured word was asked for before."""
+    """Run the queries. Every other one warms the process up, so that no measured word was queried before."""
     engine = create_backend(f"tantivy://{folder}")
     times: dict[str, list[float]] = {}
     for counts in (0, 1):
@@ -144,7 +144,7 @@ def search(folder: Path, queries: list[Query]) -> Searched:
 
 
 def high(values: list[float]) -> float:
-    """The 99th percentile."""
+    """Return the 99th percentile."""
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
 
 

@@ -1,4 +1,4 @@
-"""What a worker holds of its own under mixed load over many sites.
+"""Private memory of a worker under mixed load over many sites.
 
     python -m benchmarks.held_memory [--sites 1000] [--pages 200] [--minutes 60] [--documents PAGES.jsonl.gz]
 
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def mixed(installation: Installation, pages: Pages, chance: random.Random) -> bytes:
-    """One request of the mixed load."""
+    """Return a random request of the mixed load."""
     target = chance.choice(installation.sites)
     text = quote(pages.query(chance.choice(target.pages)))
     kind = chance.randrange(20)
@@ -81,7 +81,7 @@ def mixed(installation: Installation, pages: Pages, chance: random.Random) -> by
 
 
 def send_large(installation: Installation, pages: Pages, chance: random.Random) -> int:
-    """Write and read as much as one request may; gives the number of requests."""
+    """Send writes and reads of the maximum size. Returns the number of requests."""
     connection = Connection(installation.server.base_url, {})
     for target in installation.sites[:LARGE_BODIES]:
         words = " ".join(chance.choices(pages.words, k=LARGE_CHARACTERS // 6))
@@ -101,7 +101,7 @@ def send_large(installation: Installation, pages: Pages, chance: random.Random) 
 
 
 def ask(installation: Installation, target: Target, method: str, path: str, body: bytes | None = None) -> bytes:
-    """A request about a site."""
+    """Return a request about a site."""
     key = target.key if body is None else installation.private_key
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     separator = "&" if "?" in path else "?"

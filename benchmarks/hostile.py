@@ -1,4 +1,4 @@
-"""Queries meant to be dear, beside the median of ordinary ones: CPU milliseconds on the embedded engine.
+"""CPU milliseconds of hostile queries on the embedded engine, beside the median of ordinary queries.
 
     python -m benchmarks.hostile PAGES.jsonl.gz [--documents 10000] [--queries 20] [--index FOLDER]
 
@@ -36,7 +36,7 @@ MOST_FILTER = 2000
 DEEPEST_FILTER = 50
 LAST_OFFSET = 2_147_483_647
 TARGET = 10
-"""How many times the ordinary median a hostile query may take."""
+"""Maximum time of a hostile query, as a multiple of the ordinary median."""
 
 PAGE_KINDS: FieldKinds = {"pages": frozenset({FieldKind.NUMBER}), "section": frozenset({FieldKind.STRING})}
 UNIQUE = tuple(f"unique{number:02}" for number in range(30))
@@ -54,7 +54,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Material:
-    """What queries are made of.
+    """The texts from which queries are built.
 
     Attributes:
         frequent: The 300 words that most documents have, the most frequent first.
@@ -81,7 +81,7 @@ Make = Callable[[Material, random.Random], SearchQuery]
 
 @dataclass(frozen=True)
 class Family:
-    """Queries that are dear for one reason, on one of the two indexes."""
+    """Queries on one of the two indexes that are expensive for one reason."""
 
     name: str
     index: str
@@ -89,7 +89,7 @@ class Family:
 
 
 def filled(parts: Iterable[str], between: str = " ", most: int = MOST_BYTES) -> str:
-    """As many of the parts as go into so many bytes."""
+    """Join as many parts as fit into a number of bytes."""
     text = ""
     for part in parts:
         longer = text + between + part if text else part
@@ -113,7 +113,7 @@ def misspelt(m: Material, chance: random.Random) -> SearchQuery:
 
 
 def nearly_words(m: Material, chance: random.Random) -> SearchQuery:
-    """Long words of syllables that are usual, but no words."""
+    """Return long nonsense words of common syllables."""
     parts = [word[at : at + 4] for word in chance.choices(m.usual, k=500) for at in (0, 2)]
     return search(filled(endless(lambda: "".join(chance.choices(parts, k=chance.randrange(3, 10))))))
 
@@ -198,7 +198,7 @@ def combining(m: Material, chance: random.Random) -> SearchQuery:
 
 
 def deep(m: Material, chance: random.Random) -> str:
-    """A filter as deep as it may be, and nearly as long."""
+    """Return a filter of the maximum depth, and nearly the maximum length."""
     inner = f"pages > {chance.randrange(5)}"
     for level in range(DEEPEST_FILTER // 2):
         inner = f"NOT ({inner} {'OR' if level % 2 else 'AND'} pages = {chance.randrange(60)})"
@@ -360,7 +360,7 @@ def main() -> None:
 
 
 def build(backend: SearchBackend, documents: Sequence[dict[str, Any]], indexes: Sequence[str]) -> None:
-    """Make the indexes that are not there yet."""
+    """Create missing indexes."""
     for index in indexes:
         backend.create_index(index)
         if backend.count(index) == len(documents):
@@ -377,7 +377,7 @@ def build(backend: SearchBackend, documents: Sequence[dict[str, Any]], indexes: 
 
 
 def widened(fields: dict[str, Any], number: int) -> dict[str, Any]:
-    """A page with 90 further fields."""
+    """Return a page with 90 additional fields."""
     chance = random.Random(number)
     return {
         **fields,
@@ -389,7 +389,7 @@ def widened(fields: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def usual_cost(backend: SearchBackend, index: str, ordinary: Sequence[Query], median: float | None = None) -> float:
-    """Median CPU milliseconds of ordinary queries, once code and files are warm."""
+    """Return the median CPU milliseconds of ordinary queries, after warming up code and files."""
     queries = [
         search(
             query.text,
@@ -413,7 +413,7 @@ def print_costs(name: str, costs: Sequence[float], median: float) -> None:
 
 
 def cost(backend: SearchBackend, index: str, query: SearchQuery) -> float:
-    """CPU milliseconds of one search."""
+    """Return CPU milliseconds of one search."""
     kinds = PAGE_KINDS if index == PLAIN else WIDE_KINDS
     query = SearchQuery(**{name: getattr(query, name) for name in query.__slots__} | {"kinds": kinds})
     started = time.process_time()

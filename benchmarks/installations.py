@@ -24,14 +24,14 @@ from benchmarks.queries import misspell, read
 from tests.server import Server
 
 CONNECTIONS = 8
-"""Kept alive to each service, so that both of its workers are asked."""
+"""Kept-alive connections to each service, enough to reach both of its workers."""
 
 SAMPLE = 3
-"""Pages kept of each of the many sites, to take the words of queries from."""
+"""Number of pages kept in memory of each of the many sites, for the words of queries."""
 
 
 class Pages:
-    """Documents of sites, always the same ones.
+    """Documents of sites, the same in every run.
 
     Args:
         file: JSON lines to take them from; made up if not given.
@@ -49,7 +49,7 @@ class Pages:
         return "".join(self._chance.choice("bcdfghklmnprstvz") + self._chance.choice("aeiou") for _ in range(syllables))
 
     def take(self, count: int) -> list[dict[str, Any]]:
-        """The next pages, each with an id of its own within the site."""
+        """Return the next pages, with different IDs within the site."""
         return [{**self._next(), "id": str(number), "url": f"/pages/{number}"} for number in range(count)]
 
     def _next(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Pages:
         return page
 
     def query(self, page: dict[str, Any]) -> str:
-        """Words of a page: one, two, the beginning of one, or one with a typing error."""
+        """Return one or two words of a page, the beginning of a word, or a word with a typo."""
         words = [word for word in page["content"].split() if word.isalpha() and len(word) > 3] or ["word"]
         word = self._chance.choice(words)
         match self._chance.choice(("one", "one", "one", "two", "two", "two", "prefix", "error")):
@@ -78,7 +78,7 @@ class Pages:
 
 @dataclass(frozen=True)
 class Holding:
-    """What processes hold, added up: memory in MB, memory that is theirs alone (no files), and numbers."""
+    """Sums over processes: memory in MB, private memory without files, and counts."""
 
     rss: float
     private: float
@@ -131,7 +131,7 @@ class Installation:
         self._connections: Iterator[http.client.HTTPConnection] = iter(())
 
     def add_site(self, pages: list[dict[str, Any]]) -> None:
-        """A site with these pages and a search key of its own."""
+        """Create a site with these pages and a search key."""
         wish = {"name": "A site", "url": "https://example.com"}
         site: int = self._person.post(f"{self.server.base_url}/sites", json=wish).json()["site"]["id"]
         self.private_key = self.private_key or self.make_key(site, "private")
@@ -143,12 +143,12 @@ class Installation:
         send_documents(f"{self.server.base_url}/api/v1/index/bulk?site_id={site.id}", self.private_key, pages)
 
     def make_key(self, site: int, kind: str) -> str:
-        """A new key of a site."""
+        """Create a key of a site."""
         address = f"{self.server.base_url}/api/sites/{site}/keys"
         return str(self._person.post(address, json={"name": kind, "type": kind}).json()["api_key"])
 
     def make_search_keys(self, targets: list[Target]) -> list[Target]:
-        """Return targets with new keys, made in the database of the stopped service: a member has few requests."""
+        """Return targets with new keys, written to the stopped service's database, since a session has few requests."""
         secret, limits = self.server.environment["SECRET_KEY"], PlanTable(SHIPPED_PLANS)["enterprise"]
         made = []
         database = Database(f"sqlite:///{self.server.folder / 'service.db'}")
@@ -163,7 +163,7 @@ class Installation:
         return made
 
     def restart(self) -> float:
-        """Start workers that have opened nothing yet; seconds until the service was ready."""
+        """Restart the workers, so that no index is open. Returns seconds until the service was ready."""
         self.server.stop()
         started = time.perf_counter()
         self.server.start()
@@ -172,14 +172,14 @@ class Installation:
         return ready
 
     def connect(self) -> None:
-        """Open new connections; those that nothing was asked over for a while are closed by the service."""
+        """Open new connections, since the service closes idle ones."""
         address = self.server.base_url.removeprefix("http://")
         self._connections = itertools.cycle(
             [http.client.HTTPConnection(address, timeout=60) for _ in range(CONNECTIONS)]
         )
 
     def search(self, site: Target, text: str) -> int:
-        """Search one site; gives the number of hits."""
+        """Search one site, and return the number of hits."""
         connection = next(self._connections)
         path = f"/v1/search?site_id={site.id}&q={quote(text)}&limit=10&highlight=true"
         connection.request("GET", path, headers={"Authorization": f"Bearer {site.key}"})
@@ -190,9 +190,9 @@ class Installation:
         return len(json.loads(answer)["results"]["hits"])
 
     def holding(self) -> Holding:
-        """What the workers hold."""
+        """Return the memory of the workers."""
         return Holding.of(*self.server.worker_pids())
 
     def cpu(self) -> float:
-        """Seconds of CPU the workers have taken."""
+        """Return the CPU seconds of the workers."""
         return sum(map(cpu_seconds, self.server.worker_pids()))

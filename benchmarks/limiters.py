@@ -1,4 +1,4 @@
-"""What counting costs per request: our counter stores beside Flask-Limiter's own memory and Redis storages.
+"""Cost of counting a request: our counter stores beside Flask-Limiter's own memory and Redis storages.
 
     python -m benchmarks.limiters [--requests N] [--redis URL]
 
@@ -49,7 +49,7 @@ class Cost(NamedTuple):
 
 
 def measure(calls: dict[str, Callable[[int], None]], repeats: int) -> dict[str, Cost]:
-    """Best round of each call; the rounds are interleaved, so that a busy moment of the machine hits all alike."""
+    """Return the best round of each call. Rounds are interleaved, so that noise affects all alike."""
     best = {name: Cost(float("inf"), float("inf")) for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
@@ -62,7 +62,7 @@ def measure(calls: dict[str, Callable[[int], None]], repeats: int) -> dict[str, 
 
 
 def request(prepare: Callable[[flask.Flask], None]) -> Callable[[int], None]:
-    """One request to a small application that ``prepare`` has put a limiter on."""
+    """Return a request to a small application with the limiter that ``prepare`` adds."""
     app = flask.Flask(__name__)
     app.add_url_rule("/", view_func=lambda: "fine", endpoint="home")
     prepare(app)
@@ -104,7 +104,7 @@ def with_counters(store: CounterStore) -> Callable[[flask.Flask], None]:
 
 
 def search_step(store: CounterStore, *, typing: bool = False) -> Callable[[int], None]:
-    """One step as a search with a public key needs it; with ``typing``, each visitor types a word letter by letter."""
+    """Return the step of a search with a public key. With ``typing``, each visitor types a word letter by letter."""
     steps = [
         (
             (
@@ -188,7 +188,7 @@ def main() -> None:
             store.clear()
 
         def nothing(app: flask.Flask) -> None:
-            """No limiter."""
+            """Add no limiter."""
 
         requests = {"bare": request(nothing), "Flask-Limiter, memory": request(with_flask_limiter("memory://"))}
         if redis is not None:

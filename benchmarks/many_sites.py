@@ -47,7 +47,7 @@ from tests.server import running_server
 
 WORKERS = 2
 WRITTEN_SITES = 50
-"""So many of the many are written over HTTP; the others are copies of them, row by row and file by file."""
+"""Number of sites written over HTTP; the others are copies of them, row by row and file by file."""
 
 START_PAGES = 20
 STARTS = 3
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def compare_searches(folder: Path, pages: Pages, sites: int, size: int, rounds: int) -> None:
-    """Latency over many sites and one, and what the workers hold."""
+    """Measure latency over many sites and over one, and the memory of the workers."""
     with (
         running_server(folder / "one", workers=WORKERS, default_plan="enterprise") as alone,
         running_server(folder / "many", workers=WORKERS, default_plan="enterprise") as shared,
@@ -101,7 +101,7 @@ def compare_searches(folder: Path, pages: Pages, sites: int, size: int, rounds: 
 
 
 def fill(installation: Installation, pages: Pages, sites: int, size: int) -> None:
-    """Write some sites over HTTP and copy them until there are so many, each with a key of its own."""
+    """Create some sites over HTTP, then copy them until there are ``sites``, each with its own key."""
     for _ in range(min(sites, WRITTEN_SITES)):
         installation.add_site(pages.take(size))
     written = list(installation.sites)
@@ -113,7 +113,7 @@ def fill(installation: Installation, pages: Pages, sites: int, size: int) -> Non
 
 
 def warm_up(one: Installation, many: Installation, pages: Pages) -> None:
-    """Let the workers of both load what they load once; of the many sites only the first is searched."""
+    """Warm up the workers of both services. Of the many sites, only the first is searched."""
     for installation in (one, many):
         for _ in range(25 * CONNECTIONS):
             installation.search(installation.sites[0], pages.query(one.sites[0].pages[0]))
@@ -122,7 +122,7 @@ def warm_up(one: Installation, many: Installation, pages: Pages) -> None:
 def measure(
     name: str, one: Installation, singles: list[Target], many: Installation, targets: list[Target], pages: Pages
 ) -> None:
-    """Search what is named of both, in any order."""
+    """Search both services' targets in random order."""
     chance = random.Random(5)
     order = chance.sample(list(zip(singles, targets, strict=True)), len(targets))
     times: dict[str, list[float]] = {"one": [], "many": []}
@@ -147,7 +147,7 @@ def measure(
 
 
 def weigh_open_indexes(folder: Path, pages: Pages) -> None:
-    """What open indexes add to this process, and how long opening takes."""
+    """Measure how much memory open indexes add to this process, and how long opening takes."""
     store = DiskStore(folder, 1, 1.0)
     first, *names = sorted(store.names())[: WEIGHED_INDEXES + 1]
     run_search(store.snapshot(first), SearchQuery(pages.words[50]))
@@ -167,7 +167,7 @@ def weigh_open_indexes(folder: Path, pages: Pages) -> None:
 
 
 def weigh(name: str, before: Holding, number: int) -> None:
-    """Print by how much this process has grown for each of so many indexes."""
+    """Print by how much this process has grown per index."""
     after = Holding.of(os.getpid())
     share = [(getattr(after, f.name) - getattr(before, f.name)) / number for f in fields(Holding)]
     print(
@@ -177,7 +177,7 @@ def weigh(name: str, before: Holding, number: int) -> None:
 
 
 def compare_starts(folder: Path, pages: Pages, installed: int) -> None:
-    """Time to ready and to the first search, with a few sites and with very many."""
+    """Measure the time until ready and until the first search, with few and with very many sites."""
     with (
         running_server(folder / "few", workers=WORKERS, default_plan="enterprise") as small,
         running_server(folder / "very_many", workers=WORKERS, default_plan="enterprise") as large,
@@ -209,7 +209,7 @@ def compare_starts(folder: Path, pages: Pages, installed: int) -> None:
 def multiply(
     installation: Installation, original: Target, copies: int, copy_file: Callable[[str, str], object]
 ) -> None:
-    """Copy a site of a stopped service so often: its rows in SQL, and its index file by file."""
+    """Copy a site of a stopped service ``copies`` times: its rows in SQL, and its index file by file."""
     folder = installation.server.folder
     first = max(target.id for target in installation.sites) + 1
     numbers = range(first, first + copies)
@@ -231,7 +231,7 @@ def multiply(
 
 
 def row_of(record: Base) -> dict[str, Any]:
-    """The columns of a loaded record."""
+    """Return the columns of a loaded record."""
     return {column.key: getattr(record, column.key) for column in type(record).__mapper__.column_attrs}
 
 

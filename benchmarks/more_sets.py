@@ -28,7 +28,7 @@ _TITLE = re.compile(r"<h1[^>]*>(.*?)</h1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
 
 Query = tuple[str, str]
-"""A text, and the id of the page that is looked for."""
+"""A text, and the ID of the page to find."""
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def questions(path: Path) -> tuple[list[dict[str, str]], list[Query]]:
-    """The paragraphs and questions of one language."""
+    """Return the paragraphs and questions of one language."""
     documents, queries = [], []
     for at, article in enumerate(json.loads(path.read_text(encoding="utf-8"))["data"]):
         for number, paragraph in enumerate(article["paragraphs"]):
@@ -58,7 +58,7 @@ def questions(path: Path) -> tuple[list[dict[str, str]], list[Query]]:
 
 
 def help_pages(index: Path) -> tuple[list[dict[str, str]], list[Query]]:
-    """Some of the pages that the help's index of one language leads to, and some of the entries that lead there."""
+    """Return some pages that the help's index of one language links to, and some entries that link to them."""
     targets: dict[str, set[str]] = {}
     for page, entry in _ENTRY.findall(index.read_text(encoding="utf-8")):
         targets.setdefault(" ".join(html.unescape(entry).replace("--", " ").split()), set()).add(page)
@@ -78,7 +78,7 @@ def help_pages(index: Path) -> tuple[list[dict[str, str]], list[Query]]:
 
 
 def read_pages(folder: Path, names: Iterable[str]) -> Iterator[dict[str, str]]:
-    """The first pages that have a title, as documents."""
+    """Return the first pages with a title, as documents."""
     found = 0
     for name in names:
         page = _PAGE.search((folder / name).read_text(encoding="utf-8")) if (folder / name).exists() else None

@@ -1,4 +1,4 @@
-"""What a search costs beside the engine, next to bare Flask returning the same bytes under the same gunicorn.
+"""Cost of a search without the engine, beside bare Flask returning the same bytes under the same gunicorn.
 
     python -m benchmarks.own_work [--requests 4000] [--rounds 5]
 
@@ -122,20 +122,20 @@ def bare_flask(body: Path) -> Iterator[tuple[str, int]]:
 
 
 def cost(pid: int, url: str, path: str, headers: dict[str, str], count: int) -> float:
-    """CPU microseconds a request of a process."""
+    """Return CPU microseconds per request of a process."""
     before = cpu_seconds(pid)
     ask(url, path, headers, count)
     return (cpu_seconds(pid) - before) / count * 1e6
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process so far."""
+    """Return the CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def ask(url: str, path: str, headers: dict[str, str], count: int) -> bytes:
-    """The last of so many answers over one connection."""
+    """Send ``count`` requests over one connection, and return the last response."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     answer = b""
     for _ in range(count):

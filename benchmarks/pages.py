@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def documents(files: list[Path]) -> Iterator[dict[str, Any]]:
-    """Pages with a title and some text; the same text is taken once."""
+    """Yield pages with a title and some text, and each text once."""
     seen: set[bytes] = set()
     for path in files:
         source = path.read_text(encoding="utf-8", errors="replace").replace("\0", " ")

@@ -1,4 +1,4 @@
-"""How much text extractors find in PDFs: manuals that are there both as a PDF and as HTML pages.
+"""How much text extractors read from PDFs, measured on manuals that exist both as PDF and as HTML.
 
     python -m benchmarks.pdf_text DIR
 

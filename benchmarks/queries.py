@@ -1,4 +1,4 @@
-"""Documents of a file, and queries made of their words: always the same ones."""
+"""Documents of a file, and queries from their words, the same in every run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORD = re.compile(r"[a-z]{4,14}")
 
 @dataclass(frozen=True)
 class Query:
-    """One search; ``refined`` adds a filter, a sort and facets."""
+    """A search; ``refined`` adds a filter, a sort order, and facets."""
 
     kind: str
     text: str
@@ -27,14 +27,14 @@ class Query:
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The documents of a file of JSON lines that ``benchmarks/pages.py`` made."""
+    """Read the documents of a file that ``benchmarks/pages.py`` wrote."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def make_queries(documents: list[dict[str, Any]], count: int) -> list[Query]:
-    """So many queries of each kind, from words of the documents themselves, neither rare nor everywhere."""
+    """Return ``count`` queries of each kind, from words of the documents that are neither rare nor in most of them."""
     chance = random.Random(7)
     frequency = _frequencies(documents)
     usual = [word for word, number in sorted(frequency.items()) if 10 <= number <= len(documents) // 10]
@@ -50,13 +50,13 @@ def make_queries(documents: list[dict[str, Any]], count: int) -> list[Query]:
 
 
 def make_long_queries(documents: list[dict[str, Any]], count: int) -> list[Query]:
-    """Searches for some of the most frequent words, with facets, and with five times as many hits as others have."""
+    """Return searches for some of the most frequent words, with facets and five times the usual number of hits."""
     frequency = _frequencies(documents)
     return [Query("long", word, refined=True, hits=5 * HITS) for word, _ in frequency.most_common(count)]
 
 
 def misspell(word: str, chance: random.Random) -> str:
-    """A word with one letter replaced, neither the first two nor the last."""
+    """Replace one letter of a word, but neither the first two nor the last."""
     place = chance.randrange(2, len(word) - 1)
     return word[:place] + chance.choice("aeiourstln".replace(word[place], "")) + word[place + 1 :]
 
@@ -71,7 +71,7 @@ def _frequencies(documents: list[dict[str, Any]]) -> Counter[str]:
 def _together(
     documents: list[dict[str, Any]], usual: list[str], words: int, count: int, chance: random.Random
 ) -> list[str]:
-    """Words that one document has near its beginning."""
+    """Return words near the beginning of a document."""
     known = set(usual)
     found: list[str] = []
     while len(found) < count:

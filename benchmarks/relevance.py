@@ -1,4 +1,4 @@
-"""How well searches find what people looked for, beside what other systems reach on the same documents.
+"""Relevance of search results on judged sets, beside other systems on the same documents.
 
     python -m benchmarks.relevance DATA                                  the engine alone, in memory
     python -m benchmarks.relevance DATA --url http://127.0.0.1:8000 --key svc_prv_…    a running service
@@ -34,7 +34,7 @@ KNOWN_ITEM = ("MRR@10", "Success@5")
 QUESTION = ("nDCG@10", "Recall@100")
 
 TOLERANCE = 0.002
-"""How far below the figures they are taken from floors are."""
+"""Difference between a measured score and its floor."""
 
 OTHERS: dict[str, dict[str, tuple[float, float]]] = {
     "digital-gov": {"FTS5": (.640, .797), "tantivy": (.724, .823), "tantivy en_stem": (.719, .843),
@@ -65,13 +65,13 @@ BM25 with a stemmer (bm25s, k1 1.2, b 0.75, pairs of characters for CJK) and Typ
 
 Judgments = dict[str, dict[str, int]]
 Floors = dict[str, dict[str, float]]
-"""Least figures, by name of the row and of the measure."""
+"""Minimum scores, by name of the row and of the measure."""
 Search = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One set, or one variant of its queries."""
+    """A set, or a variant of its queries."""
 
     name: str
     queries: Mapping[str, str]
@@ -107,7 +107,7 @@ def rows_of(folder: Path) -> list[Row]:
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, int], depth: int = 10) -> float:
-    """Discounted gain of the first ``depth`` over that of the best order there is."""
+    """Return the discounted gain of the first ``depth`` documents, divided by that of the ideal order."""
     gain = sum(max(0, grades.get(id, 0)) / math.log2(place + 2) for place, id in enumerate(ranked[:depth]))
     best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:depth]
     return gain / sum(grade / math.log2(place + 2) for place, grade in enumerate(best))
@@ -130,7 +130,7 @@ MEASURES = {"nDCG@10": ndcg, "MRR@10": reciprocal_rank, "Success@5": success, "R
 
 
 def evaluate(row: Row, search: Search) -> tuple[dict[str, float], float]:
-    """Means of all measures over a row's queries, and milliseconds a query."""
+    """Return the means of all measures over a row's queries, and milliseconds per query."""
     sums = dict.fromkeys(MEASURES, 0.0)
     started = time.perf_counter()
     runs = {id: search(text) for id, text in row.queries.items()}
@@ -171,7 +171,7 @@ class EngineAlone:
 
 
 class EngineWithMeaning(EngineAlone):
-    """The same, with sentences ordered by meaning, too, as MiniLM sees it in this process."""
+    """The embedded engine in memory, whose results are also ordered by meaning, with MiniLM in this process."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -222,7 +222,7 @@ class EngineWithMeaning(EngineAlone):
 
 
 class RunningService:
-    """A service, over HTTP, by a private key; the documents stand in a site of their own."""
+    """A service over HTTP with a private key. The documents are in a separate site."""
 
     def __init__(self, url: str, key: str):
         import requests
@@ -268,12 +268,12 @@ class RunningService:
 
 
 def measures_of(row: Row) -> tuple[str, str]:
-    """The two measures a row is judged by."""
+    """The two measures by which rows are compared."""
     return QUESTION if row.name.startswith(("xquad", "other-words")) and " " not in row.name else KNOWN_ITEM
 
 
 def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool:
-    """One line of the table; whether the row reaches the best of the others in both figures."""
+    """Print a line of the table. Returns whether the row reaches the best of the others in both measures."""
     names = measures_of(row)
     others = OTHERS.get(row.name, {})
     figures = [means[name] for name in names]
@@ -289,7 +289,7 @@ def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool
 
 
 def below_floors(figures: Floors, floors: Floors, *, all_sets: bool) -> list[str]:
-    """A sentence for each figure below its floor or without one and, with all sets, each floor without a figure."""
+    """Yield a sentence for each score below its floor or without one and, with all sets, each floor without a score."""
     found = []
     for name in figures.keys() | floors.keys() if all_sets else figures.keys():
         for measure in figures.get(name, floors.get(name, {})):

@@ -27,7 +27,7 @@ KINDS = {"kind": frozenset({FieldKind.STRING})}
 
 
 def cpu_microseconds(work: Callable[[SearchQuery], object], queries: list[SearchQuery]) -> float:
-    """CPU time of one query, in the best of several rounds."""
+    """Return the CPU time of one query, in the best of several rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -38,7 +38,7 @@ def cpu_microseconds(work: Callable[[SearchQuery], object], queries: list[Search
 
 
 def rules(match: str, *, hold: bool = False) -> RuleSet:
-    """As many rules as a site can have."""
+    """Return the maximum number of rules of a site."""
 
     def when(number: int) -> dict[str, Any]:
         return {"match": "is"} if hold else {"query": f"boat number{number} hire", "match": match}

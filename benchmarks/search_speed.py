@@ -1,4 +1,4 @@
-"""``/v1/search`` beside Typesense and Meilisearch asked directly, and SQLite FTS5 behind a bare Flask view.
+"""Speed of ``/v1/search``, beside Typesense and Meilisearch called directly, and SQLite FTS5 behind a bare Flask view.
 
     python -m benchmarks.search_speed PAGES.jsonl.gz \
         --typesense http://127.0.0.1:8108 --typesense-key KEY --meilisearch http://127.0.0.1:7700 --clients 16 64
@@ -36,7 +36,7 @@ from benchmarks.queries import Query, make_long_queries, make_queries, read
 from benchmarks.search_systems import SERVICE, System, fts5, meilisearch, service, typesense
 
 FEWEST_ALIKE = 30
-"""Queries of which a median says something."""
+"""Minimum number of queries for a meaningful median."""
 SHORT_FOR_A_LONG = 19
 
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a query took, in milliseconds, and how many hits were in the answer; by system."""
+    """Milliseconds and number of hits of a query, by system."""
 
     query: Query
     times: dict[str, float]
@@ -130,13 +130,13 @@ def show(systems: list[str], measured: list[Measured]) -> None:
 
 
 def ratios(rows: list[Measured], name: str) -> str:
-    """How many times as long as the service another system takes: of the medians, and of the 99th percentiles."""
+    """Return the time of another system divided by the service's, of the medians and the 99th percentiles."""
     ours, theirs = (quantiles([one.times[system] for one in rows]) for system in (SERVICE, name))
     return f"{theirs[0] / ours[0]:.2f}, {theirs[1] / ours[1]:.2f}"
 
 
 def quantiles(values: Sequence[float]) -> tuple[float, float]:
-    """The median and the 99th percentile."""
+    """Return the median and the 99th percentile."""
     ordered = sorted(values)
     return statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
@@ -171,7 +171,7 @@ def measure_clients(
 
 
 def private_mb(pid: int) -> int:
-    """Memory of a process that no other shares and that no file backs."""
+    """Return the private memory of a process that no file backs."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(next(line for line in rollup.splitlines() if line.startswith("Private_Dirty")).split()[1]) // 1024
 

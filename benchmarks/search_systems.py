@@ -1,4 +1,4 @@
-"""What is compared by :mod:`benchmarks.search_speed`: each filled with the same documents, and asked over HTTP."""
+"""Systems that :mod:`benchmarks.search_speed` compares, with the same documents, over HTTP."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ TYPESENSE_FIELDS: Sequence[dict[str, str | bool]] = (
     {"name": "pages", "type": "int64"},
     {"name": "date_ts", "type": "int64"},
 )
-"""What Typesense indexes of a document; it stores the rest."""
+"""Fields that Typesense indexes; it only stores the others."""
 
 _FTS5_APP = "benchmarks.fts5_app:app"
 
 
 @dataclass(frozen=True)
 class System:
-    """One of those that are compared.
+    """A search system to compare.
 
     Attributes:
         connection: To it, with the headers it wants.
@@ -54,13 +54,13 @@ class System:
     count_hits: Callable[[Any], int]
 
     def search(self, query: Query) -> bytes:
-        """The answer's body, to the last byte."""
+        """Send a query, and return the complete body of the response."""
         return self.connection.send(self.message(query))
 
 
 @contextmanager
 def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[tuple[System, Server]]:
-    """The service, with limits that nobody reaches; its index is as it is once nobody writes any more."""
+    """Start the service with unreachable limits, and wait until its index is merged."""
     with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
         _, tokens = make_site(server)
         writer = Connection(
@@ -85,7 +85,7 @@ def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iter
 
 
 def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> System:
-    """A Typesense without data, asked on ``POST /multi_search``, with highlights."""
+    """Fill an empty Typesense, searched with ``POST /multi_search`` and highlights."""
     session = requests.Session()
     session.headers["X-TYPESENSE-API-KEY"] = key
     session.delete(f"{url}/collections/bench")
@@ -113,7 +113,7 @@ def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> System:
 
 
 def meilisearch(url: str, key: str, documents: list[dict[str, Any]]) -> System:
-    """A Meilisearch without data, asked for the same fields, with matches marked and the content cropped."""
+    """Fill an empty Meilisearch, searched for the same fields, with highlights and cropped content."""
     session = requests.Session()
     if key:
         session.headers["Authorization"] = f"Bearer {key}"
@@ -197,5 +197,5 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
 
 
 def with_day(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its date as a number, too, to sort by."""
+    """Add the date as a number to a document, for sorting."""
     return {**document, "date_ts": int(document["date"].replace("-", ""))}

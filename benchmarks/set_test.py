@@ -1,4 +1,4 @@
-"""The set test: what is written while everything is killed, paused, and slowed, and what is there afterwards.
+"""The set test: which writes survive while processes are killed, paused, and slowed.
 
     python -m benchmarks.set_test SEED MINUTES [--on files|servers|typesense] [--history FILE]
 
@@ -42,12 +42,12 @@ from tests.service.stored import counted_queries, locked
 
 INSTALLATIONS = ("files", "servers", "typesense")
 MOST_FIELDS = 10
-"""Further fields of a site; every batch with more is refused by the transaction that it shares with others."""
+"""Additional fields of a site; a batch with more is rejected within the transaction that it shares with others."""
 WRITERS, SEARCHERS = 4, 2
 EVERYTHING = "*"
-"""A search for it is charged, but not kept among the events."""
+"""Query whose searches are charged, but not recorded as events."""
 PATIENCE_SECONDS = 180.0
-"""Longest until the service works again by itself after a trouble."""
+"""Maximum seconds until the service recovers from a fault by itself."""
 
 
 # The history
@@ -55,7 +55,7 @@ PATIENCE_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Write:
-    """A batch that was sent; the status is 0 if there was no answer. One that is not ``valid`` must be refused."""
+    """A batch that was sent. The status is 0 without a response. A batch that is not ``valid`` must be rejected."""
 
     bulk: int
     ids: tuple[str, ...]
@@ -70,7 +70,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Search:
-    """A search that was sent, with which key; ``bulk`` if it was for one batch."""
+    """A search that was sent, with its key; ``bulk`` for a search for one batch."""
 
     query: str
     key: str
@@ -90,7 +90,7 @@ class Deletion:
 
 @dataclass
 class History:
-    """All that clients did."""
+    """All requests of the clients."""
 
     writes: list[Write] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
@@ -99,7 +99,7 @@ class History:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the service tells in the end: documents listed and found, and its counters."""
+    """The state of the service at the end: listed documents, search results, and counters."""
 
     listed: set[str]
     found: set[str]
@@ -113,7 +113,7 @@ class Outcome:
 
 
 def check(history: History, end: Outcome) -> list[str]:
-    """The promises that were broken, each with examples; empty if none was."""
+    """Return the broken promises, each with examples."""
     acknowledged = {id_ for write in history.writes if write.status == 200 for id_ in write.ids}
     sent = {id_ for write in history.writes for id_ in write.ids}
     refused = {id_ for write in history.writes if write.refused for id_ in write.ids}
@@ -172,7 +172,7 @@ def check(history: History, end: Outcome) -> list[str]:
 
 
 class Workload:
-    """Clients of one customer, which note in a history what they do."""
+    """Clients of one customer, which record their requests in a history."""
 
     def __init__(self, servers: Sequence[Server], seed: int):
         self.history = History()
@@ -187,7 +187,7 @@ class Workload:
         self._range = "bulk >= {} AND bulk <= {}" if is_embedded else "bulk:[{}..{}]"
 
     def write(self, bulk: int) -> Answer:
-        """Send a batch, which must be refused every third time, and look for it if it was acknowledged."""
+        """Send a batch, every third time an invalid one, and search for it if it was acknowledged."""
         chance = random.Random(f"{self._seed} write {bulk}")
         documents = [page(f"{bulk}-{number}", bulk=bulk) for number in range(chance.randint(1, 5))]
         fault = chance.choice(("", "", "", "", "no title", "too many fields"))
@@ -207,7 +207,7 @@ class Workload:
         return answer
 
     def search(self, number: int) -> Answer:
-        """Search with the customer's key, or with one that is or was deleted."""
+        """Search with the customer's key, or with a key that is being or was deleted."""
         chance = random.Random(f"{self._seed} search {number}")
         keys = [("search", self.customer.search), *self._keys]
         key, caller = chance.choice(keys)
@@ -229,7 +229,7 @@ class Workload:
         return answer
 
     def change_keys(self, number: int) -> Answer:
-        """Make a key, search with it, delete it, and search with it on every machine."""
+        """Create a key, search with it, delete it, and search with it on every machine."""
         path = f"/api/sites/{self.customer.site_id}/keys"
         made = self.customer.private.call("POST", path, {"name": f"key {number}", "type": "search"})
         if made.status != 201:
@@ -250,10 +250,10 @@ class Workload:
             self._search(caller, key, f"page n{next(self._searched)}")
 
     def read_end(self) -> Outcome:
-        """Ask for all that is there.
+        """Read all documents and counters.
 
         Raises:
-            AssertionError: The service does not answer everything yet.
+            AssertionError: The service does not respond to every request yet.
         """
         private = self.customer.private
         for server in self.servers:
@@ -286,10 +286,10 @@ Trouble = Callable[[random.Random], AbstractContextManager[None]]
 def installed(
     kind: str, folder: Path, servers: Callable[[], tuple[PostgresServer, RedisServer]]
 ) -> Iterator[tuple[list[Server], dict[str, Trouble]]]:
-    """An installation of one of the :data:`INSTALLATIONS`, and what may befall it, by name.
+    """One of the :data:`INSTALLATIONS`, and the faults that can be injected, by name.
 
     Args:
-        servers: Gives a PostgreSQL and a Redis, if they are needed.
+        servers: Starts a PostgreSQL and a Redis, if needed.
     """
     with ExitStack() as stack:
         shipped: dict[str, Any] = {
@@ -341,7 +341,7 @@ def _killed(server: Server | TypesenseNode | PostgresServer | RedisServer) -> It
 
 
 def _worker(machines: Sequence[Server], chance: random.Random) -> list[int]:
-    """One worker, or none while all are gone."""
+    """Return a worker, or none while all are dead."""
     pids = [pid for server in machines for pid in server.worker_pids()]
     return [chance.choice(pids)] if pids else []
 
@@ -357,10 +357,10 @@ def _worker_killed(machines: Sequence[Server], chance: random.Random) -> Iterato
 def befall(
     troubles: dict[str, Trouble], chance: random.Random, minutes: float, writes: Crowd
 ) -> Iterator[tuple[float, str]]:
-    """Bring one or two troubles at a time, and see the service recover, until the time is over, but each once.
+    """Inject one or two faults at a time, and let the service recover, until time is up; each fault at least once.
 
     Yields:
-        For how many seconds each was there.
+        Seconds for which each fault lasted.
     """
     end = time.monotonic() + minutes * 60
     longest = 8.0 if minutes else 1.0
@@ -382,7 +382,7 @@ def befall(
 
 @dataclass(frozen=True)
 class Round:
-    """A round: what was done to the service, what it did, and what it broke."""
+    """A round: the injected faults, the history, and the broken promises."""
 
     troubles: Sequence[tuple[float, str]]
     history: History
@@ -391,7 +391,7 @@ class Round:
 
 
 def run(servers: Sequence[Server], troubles: dict[str, Trouble], seed: int, minutes: float) -> Round:
-    """Run a round of so many minutes, or one in which each trouble comes once, for a second at most."""
+    """Run a round of some minutes, or one in which each fault occurs once, for at most a second."""
     work = Workload(servers, seed)
     with (
         crowd(WRITERS, work.write, pause_seconds=0.1) as writes,
@@ -419,7 +419,7 @@ def run(servers: Sequence[Server], troubles: dict[str, Trouble], seed: int, minu
 
 
 def report(done: Round) -> str:
-    """What is printed of a round."""
+    """Return the printed report of a round."""
     history, end = done.history, done.end
     times = Counter(name for _, name in done.troubles)
     lines = ["done: " + ", ".join(f"{name} {count}" for name, count in sorted(times.items()))]

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def rate(server: Server, key: str, clients: int, seconds: float) -> float:
-    """Acknowledged upserts a second."""
+    """Return acknowledged upserts per second."""
     done = [0] * clients
     end = time.monotonic() + seconds
     host = server.base_url.removeprefix("http://")

@@ -1,4 +1,4 @@
-"""A customer's site in a service that is measured."""
+"""A customer's site in a measured service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.server import Server
 
 
 def make_site(server: Server) -> tuple[int, dict[str, str]]:
-    """A site of a new account whose limits nobody reaches; gives its id, and its ``private`` and ``search`` key."""
+    """Create a site of a new account with unreachable limits. Returns its ID and its ``private`` and ``search`` key."""
     person = requests.Session()
     account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
     person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]

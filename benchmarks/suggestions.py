@@ -1,4 +1,4 @@
-"""What a suggestion costs beside the search of the same text: CPU milliseconds of the work itself, and of requests.
+"""CPU milliseconds of a suggestion, beside a search for the same text: of the work itself, and of whole requests.
 
     python -m benchmarks.suggestions DOCUMENTS.jsonl.gz [--queries QUERIES.jsonl] [--documents 20000] [--typed 150]
 
@@ -42,7 +42,7 @@ from tests.server import Server, running_server
 
 LIMIT = 8
 REPEATED = 3
-"""Rounds of requests: the processor time of a process is counted in hundredths of a second."""
+"""Number of rounds of requests, enough for CPU time that is counted in hundredths of a second."""
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def make_typed(titles: Sequence[str], count: int) -> dict[str, list[str]]:
-    """Kind to texts that somebody has typed so far; always the same ones."""
+    """Return partly typed texts by kind, the same in every run."""
     chance = random.Random(11)
     split = [words for words in (_WORD.findall(title.lower()) for title in titles) if words]
     several = [words for words in split if len(words) > 1]
@@ -89,7 +89,7 @@ def make_typed(titles: Sequence[str], count: int) -> dict[str, list[str]]:
 
 
 def fill(server: Server, documents: Sequence[dict[str, Any]]) -> tuple[int, str]:
-    """Make a site with the documents; gives its id and a search key."""
+    """Create a site with the documents, and return its ID and a search key."""
     site_id, tokens = make_site(server)
     headers = {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
     writer = Connection(server.base_url, headers)
@@ -99,7 +99,7 @@ def fill(server: Server, documents: Sequence[dict[str, Any]]) -> tuple[int, str]
 
 
 def note_frequent(server: Server, site_id: int, texts: Sequence[str]) -> None:
-    """Record searches of these texts today, the first ones by the most visitors."""
+    """Record today's searches of these texts, the first ones by the most visitors."""
     queries = list(dict.fromkeys(map(normal_form, texts)))[:5000]
     today = int(time.time() // 86_400)
     part = create_runtime(load_settings(server.environment), background=False)
@@ -114,7 +114,7 @@ def note_frequent(server: Server, site_id: int, texts: Sequence[str]) -> None:
 
 
 def measure_work(server: Server, site_id: int, typed: dict[str, list[str]]) -> None:
-    """The services' part, in this process."""
+    """Measure the services' part, in this process."""
     part = create_runtime(load_settings(server.environment), background=False)
     with part.database.read() as session:
         row = session.get(Site, site_id)
@@ -146,7 +146,7 @@ def measure_work(server: Server, site_id: int, typed: dict[str, list[str]]) -> N
 
 
 def measure_requests(server: Server, token: str, typed: dict[str, list[str]]) -> None:
-    """Whole requests, by one connection."""
+    """Measure whole requests over one connection."""
     reader = Connection(server.base_url, {"Authorization": f"Bearer {token}"})
     (worker,) = server.worker_pids()
     paths = (

@@ -70,7 +70,7 @@ WORKERS = 2
 _LISTENING = "0A"
 CACHE_BYTES = 8 * 2**20
 MOST_PER_SECOND = 1_500
-"""Number of texts for each second of a round; no system answers as many."""
+"""Number of texts for each second of a round, more than any system can search."""
 
 
 def main() -> None:

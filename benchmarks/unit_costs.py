@@ -27,10 +27,10 @@ from tests.server import processes, running_server
 WORKERS = 2
 MEASURED_SITES, MEASURED_SEARCHES = 12, 1_200
 SETTLE_SECONDS = 4
-"""Seconds after which the searches that were answered are in SQL."""
+"""Seconds after which completed searches are in SQL."""
 QUIET_SECONDS = 10
 SINGLE_WRITES = 60
-"""Number of writes of one page that the cost of a write comes from."""
+"""Number of single-page writes from which the cost of a write is computed."""
 COLD_ROUNDS = 6
 CRAWLED_PAGES = 600
 SAMPLE_SECONDS = 0.05

@@ -1,4 +1,4 @@
-"""What the vectors of a large site cost the database: making, keeping, and reading them.
+"""Cost of a large site's vectors in the database: creating, storing, and reading them.
 
     python -m benchmarks.vectors [--documents 200000] [--chunks 1] [--url postgresql+psycopg://…]
 
@@ -41,7 +41,7 @@ SEARCHES = 300
 
 
 class InstantEmbedder:
-    """Gives vectors that nobody made."""
+    """Returns random vectors."""
 
     model = "instant"
     languages = frozenset({"en"})
@@ -60,7 +60,7 @@ class InstantEmbedder:
         return unit
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 def main() -> None:
@@ -86,13 +86,13 @@ def main() -> None:
 
 
 def timed(work: Callable[[], int]) -> tuple[int, float]:
-    """What ``work`` returns, and how many seconds it took."""
+    """Return the result of ``work``, and its duration in seconds."""
     started = time.perf_counter()
     return work(), time.perf_counter() - started
 
 
 def fill(database: Database, count: int, chunks: int) -> None:
-    """A site with documents of about 900 characters a chunk, and no vectors."""
+    """Create a site with documents of about 900 characters per chunk, without vectors."""
     prepare(database)
     body = orjson.dumps({"title": "Garden tools", "content": TEXT * chunks})
     for start in range(0, count, BATCH):
@@ -108,7 +108,7 @@ def fill(database: Database, count: int, chunks: int) -> None:
 
 
 def change(database: Database, count: int) -> None:
-    """Write one of the documents anew."""
+    """Change one of the documents."""
     with database.write() as session:
         revision = 2 + count // 100
         session.execute(update(Site).where(Site.id == SITE).values(revision=revision))
@@ -120,7 +120,7 @@ def change(database: Database, count: int) -> None:
 
 
 def compare(database: Database, embedder: InstantEmbedder, count: int) -> None:
-    """Print what a mixed search adds, and what looking at all vectors would."""
+    """Print the additional time of a mixed search, and of comparing all vectors."""
     with database.read() as session:
         rows = session.scalars(select(DocumentVector.vector).where(DocumentVector.site_id == SITE)).all()
     everything = np.frombuffer(b"".join(rows), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)
