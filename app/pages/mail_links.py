@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import Response, request
 
 from app.errors import ApiError, field_error
@@ -90,15 +92,20 @@ def send_again() -> Response:
     return see_other(HOME, notice="confirmation-sent")
 
 
-def _confirmation_page(error: ApiError | None = None, email: str = "") -> str:
+def _button_page(template: str, error: ApiError | None = None, email: str = "") -> str:
+    """Render a page whose button uses a link from an e-mail."""
     has_ended = "token" in field_problems(error)
     return render(
-        "email_confirm.html",
+        template,
         banner=None if has_ended else banner_of(error, []),
         has_ended=has_ended,
         email=email,
         token=request.values.get("token", ""),
     )
+
+
+_confirmation_page = partial(_button_page, "email_confirm.html")
+_undo_page = partial(_button_page, "email_undo.html")
 
 
 def show_email_change() -> Response:
@@ -112,17 +119,6 @@ def undo_email_change() -> Response:
     refill_on_error(_undo_page)
     undo_change(runtime(), current_client(), **read_form(EmailUndoSchema()))
     return see_other("/login", notice="email-restored")
-
-
-def _undo_page(error: ApiError | None = None, email: str = "") -> str:
-    has_ended = "token" in field_problems(error)
-    return render(
-        "email_undo.html",
-        banner=None if has_ended else banner_of(error, []),
-        has_ended=has_ended,
-        email=email,
-        token=request.values.get("token", ""),
-    )
 
 
 def show_invitation(token: str) -> str:
