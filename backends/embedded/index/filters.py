@@ -54,7 +54,7 @@ class FilterCompiler:
         if isinstance(node, And):
             return _all([self._compiled(operand) for operand in _operands(node)])
         if isinstance(node, Or):
-            # A or B is not (not A and not B).
+            # A or B is not (not A and not B), so negations in A or B stay lists of excluded documents.
             query, negated = _all([
                 (query, not negated) for query, negated in map(self._compiled, _operands(node))
             ])  # fmt: skip
@@ -76,6 +76,7 @@ class FilterCompiler:
             return self._term(exists_term(node.field))
         if node.test == "empty":
             return self._term(empty_term(node.field))
+        # ``IS NULL`` selects nothing: fields that are null are not stored.
         return tantivy.Query.empty_query()
 
     def _comparison(self, node: Comparison) -> tantivy.Query:
@@ -109,14 +110,12 @@ class FilterCompiler:
     ) -> tantivy.Query:
         if name == DATE:
             bounds = [None if bound is None else _bounded(instant_of(bound, position)) for bound in (low, high)]
-            if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
-                return tantivy.Query.empty_query()
             return tantivy.Query.range_query(
                 self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
             )
         numbers = [None if bound is None else float(number_of(name, bound, position)) for bound in (low, high)]
         dynamic_column = self.dynamic_columns.get(name)
-        if dynamic_column is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
+        if dynamic_column is None:
             return tantivy.Query.empty_query()
         return tantivy.Query.range_query(
             self.schema,
