@@ -114,7 +114,7 @@ class Matches(WordPlaces, Protocol):
         ...
 
     def spans_in(self, texts: Sequence[str]) -> Sequence[Sequence[Span]]:
-        """Return all matches in each of some texts."""
+        """Return all matches in each of several texts."""
         ...
 
     def best_part(self, text: str, words: int) -> tuple[Sequence[Span], Span]:

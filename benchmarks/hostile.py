@@ -4,7 +4,7 @@
 
 In process, through the backend, with 20 hits and highlights. Ordinary queries are the five kinds of
 ``benchmarks.queries``. Every hostile query has words, values or numbers of its own, so that nothing an earlier one
-worked out helps. ``wide`` families search the same pages with 90 further fields: 30 texts that differ in every
+worked out helps. ``wide`` families search the same pages with 90 additional fields: 30 texts that differ in every
 document, 30 texts of few values, 20 numbers and 10 lists. Printed: median and worst of each family, and the ratio of
 both to the ordinary median.
 """

@@ -126,6 +126,7 @@ class QueryWholeNumber(WholeNumber):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if not isinstance(value, str) or not self._FORM.fullmatch(value):
             raise ValidationError([Problem("must be an integer", "type")])
+        # 64 bits need at most 20 characters, and int() raises a ValueError for more than 4,300.
         if len(value) > 20:
             raise self._out_of_range()
         return self._checked(int(value))

@@ -97,7 +97,7 @@ class SourceRun(Base):
     failed: Mapped[int] = mapped_column(default=0)
     skipped: Mapped[int] = mapped_column(default=0)
     rendered: Mapped[int] = mapped_column(default=0, server_default=text("0"))
-    """Pages that a browser drew."""
+    """Number of pages that the browser rendered."""
 
 
 class RunPage(Base):

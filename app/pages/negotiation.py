@@ -104,6 +104,7 @@ class MethodOverride:
 
     def _read_method(self, environ: WSGIEnvironment, length: int) -> str:
         body = environ["wsgi.input"].read(length)
+        # Parsing consumes its input, and the application reads the form again.
         environ["wsgi.input"] = BytesIO(body)
         try:
             _, form, files = parse_form_data({**environ, "wsgi.input": BytesIO(body)}, max_form_memory_size=self._limit)

@@ -171,7 +171,7 @@ class Matcher:
         return replace(self, words=self.words | words) if words else self
 
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the matches to mark in each of some texts, in order."""
+        """Return the matches to mark in each of several texts, in order."""
         return [self.spans(text) for text in texts]
 
     def spans(self, text: str) -> list[Span]:

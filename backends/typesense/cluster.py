@@ -100,7 +100,7 @@ class Cluster:
             return error.kind != "timeout"
 
     def nodes_for_reading(self) -> list[str]:
-        """Return the nodes in the order in which to ask them."""
+        """Return the nodes in the order in which to try them."""
         if len(self._url.nodes) == 1:
             return list(self._url.nodes)
         now = time.monotonic()

@@ -157,7 +157,7 @@ def test_visitor_of_a_deleted_site_can_be_erased(tenant: Tenant) -> None:
     assert assert_ok(tenant.browser.delete(path))["searches"] == 1
 
 
-def test_erasure_makes_click_lessons_be_learned_again(tenant: Tenant) -> None:
+def test_erasure_resets_click_lessons(tenant: Tenant) -> None:
     tenant.index(page(1))
     visit(tenant, "theirs", "page")
     flush(tenant)

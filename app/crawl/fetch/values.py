@@ -109,7 +109,7 @@ class Fetched:
             a page is the detected one if its server did not send any.
         body: The unpacked body; empty for status 304.
         redirects: The URLs that redirected here, in order, without ``url``.
-        rendered: Whether the body is the document that a browser drew.
+        rendered: Whether a browser rendered the body.
     """
 
     url: str
@@ -162,7 +162,7 @@ class Page:
         headings: Alternatives to the title in case that other pages have the same one, best first.
         content: The main text, with blank lines between blocks.
         excerpt, author, date, lang: From the page's metadata, or ``None``.
-        fields: Further fields: declared by the page, set by rules, and detected.
+        fields: Additional fields: declared by the page, set by rules, and detected.
         kind: The kind of file: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
         has_scripts: Whether it is a web page with scripts.
         sections: Headings with a URL of their own, pages of a PDF, or slides of a presentation, in order.
@@ -197,7 +197,7 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True)
 class FieldRules:
-    """The rules for further fields of a source's pages.
+    """The rules for additional fields of a source's pages.
 
     Attributes:
         rules: The ``fields`` of :class:`app.models.Source`.

@@ -1,4 +1,4 @@
-"""Further fields from a source's rules: from a page's URL, CSS selectors, JSON-LD, or ``<meta>`` elements."""
+"""Additional fields from a source's rules: from a page's URL, CSS selectors, JSON-LD, or ``<meta>`` elements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Subject:
 
 
 def ruled_fields(rules: FieldRules, url: str, subject: Subject | None = None) -> dict[str, Value]:
-    """Return the further fields of a page. The first rule that yields a value for a field wins.
+    """Return the additional fields of a page. The first rule that yields a value for a field wins.
 
     If a rule names a path segment ``version`` or ``lang``, the field ``page`` is the path without these segments.
 

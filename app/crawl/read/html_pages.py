@@ -51,7 +51,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         html: The decoded body.
         fetched: The response.
         selectors: The source's selectors; parts without a selector are detected.
-        rules: The source's rules for further fields. Fields that the page declares for this service take precedence
+        rules: The source's rules for additional fields. Fields that the page declares for this service take precedence
             over the rules, and the rules take precedence over detected fields.
         is_xml: Whether the page is XHTML, which is read by the rules of XML if it is well-formed.
 
@@ -228,7 +228,7 @@ class Crumb:
 
 
 def detected_fields(document: Document, metadata: Metadata, base: str, start: str | None) -> dict[str, Any]:
-    """The further fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
+    """The additional fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
 
     Args:
         base: Base URL of the page's relative URLs.

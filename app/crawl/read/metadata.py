@@ -1,4 +1,4 @@
-"""Metadata of a page beside its text: title, description, author, date, language, further fields."""
+"""Metadata of a page beside its text: title, description, author, date, language, additional fields."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Metadata:
         return text if 0 < len(text) <= MAX_ID_CHARACTERS and "\0" not in text else None
 
     def fields(self) -> dict[str, Any]:
-        """Further fields from ``<meta name="site-search:…">``: a string, or a list for a repeated name.
+        """Additional fields from ``<meta name="site-search:…">``: a string, or a list for a repeated name.
 
         Invalid names are skipped, as are fields after the first hundred.
         """

@@ -125,7 +125,7 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     Args:
         fetched: A response with status 200.
         selectors: The source's selectors for HTML pages; parts without a selector are detected.
-        rules: The source's rules for further fields.
+        rules: The source's rules for additional fields.
 
     Raises:
         NotIndexed: The body is not text (``not_text``), or unpacks to more than the limit (``too_large``).

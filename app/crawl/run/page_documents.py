@@ -114,7 +114,7 @@ def retitle(document: dict[str, Any], title: str, section: str | None = None) ->
 
 
 def without_fields(document: ValidDocument, site_fields: set[str]) -> ValidDocument:
-    """Return a document without the further fields that the site does not have yet."""
+    """Return a document without the additional fields that the site does not have yet."""
     surplus = document.kinds.keys() - site_fields
     return read_document({name: value for name, value in document.fields.items() if name not in surplus})
 
@@ -181,7 +181,7 @@ class TitleRules:
         return best if self.headings.get(hash((title, best)), 0) < count else title
 
     def document_title(self, title: str, headings: str | None) -> str:
-        """Return the title of a page's document: chosen, and without the shared prefix and suffix."""
+        """Choose the title of a page's document, and remove the prefix and suffix that the site's titles share."""
         return strip_title(self.choose(title, headings), self.prefix, self.suffix)
 
 
@@ -198,12 +198,12 @@ def pack_headings(page: Page) -> str | None:
 
 
 def field_rules(source: Source) -> FieldRules:
-    """Return a source's rules for further fields."""
+    """Return a source's rules for additional fields."""
     return FieldRules(tuple(source.fields or ()), source.url)
 
 
 def page_of_post(post: Post, rules: FieldRules) -> Page:
-    """Convert a blog post to a page. Categories, tags, and fields that rules take from its URL are further fields."""
+    """Convert a blog post to a page, with its categories, its tags, and the fields that rules take from its URL."""
     fields = {"categories": list(post.categories), "tags": list(post.tags)}
     return Page(
         title=post.title,

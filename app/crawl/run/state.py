@@ -209,7 +209,7 @@ class Batch:
         url_by_document: URL of the page of each document, by the document's ID.
         bytes: Size of all documents.
         links: Number of discovered URLs.
-        rendered: Number of pages that the browser drew.
+        rendered: Number of pages that the browser rendered.
         started_at: Monotonic seconds of the first outcome.
     """
 

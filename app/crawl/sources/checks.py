@@ -89,7 +89,7 @@ def check_selectors(selectors: Mapping[str, str]) -> None:
 
 
 def check_field_rules(rules: Sequence[Mapping[str, Any]]) -> None:
-    """Reject rules for further fields whose selectors are not valid CSS.
+    """Reject rules for additional fields whose selectors are not valid CSS.
 
     Raises:
         ApiError: 400.

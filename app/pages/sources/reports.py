@@ -131,7 +131,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "empty": Explanation(
         "without text",
-        "The page has no text, or a script adds the text and no browser drew the page.",
+        "The page has no text, or a script adds the text and no browser rendered the page.",
         "If the source has the setting JavaScript, use it. Otherwise, have the server send the text, set a content "
         "selector for the elements that contain it, or use the API.",
     ),

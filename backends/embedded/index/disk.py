@@ -53,7 +53,7 @@ class Maintenance(Protocol):
         """Start due work in the background."""
 
     def after_write(self, name: str) -> None:
-        """Do what an index needs after a write; called in the background."""
+        """Maintain an index after a write. Called in the background."""
 
 
 class DiskStore(Store):

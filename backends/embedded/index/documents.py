@@ -125,6 +125,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
             if name not in UNCOUNTED_FIELDS:
                 facets[name] = [value[:MAX_FACET_VALUE_CHARS]]
     entry = tantivy.Document(**columns)
+    # Hits are sent from these bytes without decoding, so the required fields must be in them. The names of the added
+    # fields are stored, too, so that a rebuild restores the document as it was sent.
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(SOURCE, orjson.dumps(with_required_fields(fields)))
     for name in missing:
@@ -172,6 +174,9 @@ def sort_text(value: str | int | float | bool) -> str:
         return f"1{folded[:MAX_SORT_KEY_CHARS]}"
     if isinstance(value, bool):
         return f"1{str(value).lower()}"
+    # The bits of floating-point numbers sort like the numbers once the sign bit is flipped, and all bits of negative
+    # ones. Adding zero turns -0.0 into 0.0. Integers of 64 bits differ from the nearest float by at most 512, and the
+    # difference sorts those with the same float.
     nearest = float(value)
     bits = int.from_bytes(struct.pack(">d", nearest + 0.0), "big")
     ordered = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
@@ -246,6 +251,7 @@ _PAGE = 1000
 def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = None) -> Iterator[Document]:
     """Yield the stored documents that match a query, or all documents."""
     selection = tantivy.Query.all_query() if query is None else query
+    # tantivy panics for a limit of 0, and a panic is not an ``Exception``.
     if searcher.num_docs == 0:
         return
     addresses = [address for _, address in searcher.search(selection, limit=searcher.num_docs, count=False).hits]

@@ -74,6 +74,7 @@ PARTED_WORDS: Final = "parted"
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
     """Return the schema of an index with this number of dynamic columns."""
     builder = tantivy.SchemaBuilder()
+    # ``basic`` stores no frequencies and positions, which only scored text and phrases need.
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in (*TEXT_FIELDS, SECTIONS):
         builder.add_text_field(name, tokenizer_name=TOKENIZER)

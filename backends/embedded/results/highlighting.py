@@ -173,7 +173,7 @@ class TermMatches:
         return None
 
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the matches to mark in each of some texts. Short ones are searched at once, which is much faster."""
+        """Return the matches to mark in each of several texts. Joining short ones makes this much faster."""
         joined = _BETWEEN_TEXTS.join(texts)
         if len(joined) > MAX_JOINED_CHARS and len(texts) > 1:
             return [spans for text in texts for spans in self.spans_in((text,))]
