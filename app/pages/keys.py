@@ -101,11 +101,6 @@ def show_edit_form(site_id: int, key_id: str) -> str:
     return _edit_form(site_id, key_id)
 
 
-def show_key(site_id: int, key_id: str) -> str:
-    """Show the form that edits a key."""
-    return _edit_form(site_id, key_id)
-
-
 def _edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
     site, key = _load(site_id, key_id)
     values = {

@@ -71,11 +71,6 @@ def show_webhook(webhook_id: str) -> str:
     return _webhook(webhook_id)
 
 
-def list_deliveries(webhook_id: str) -> str:
-    """Show the webhook, whose page lists its deliveries."""
-    return _webhook(webhook_id)
-
-
 def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
     paging = read_paging()
     with runtime().database.read() as session:
