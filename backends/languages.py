@@ -27,6 +27,8 @@ class Language:
         linking_letters: What may stand between the parts of a compound, separated by spaces, if compounds are written
             as one word (*Arbeit-s-zeit*).
         endings: Endings that nouns have or take when they are inflected, folded and separated by spaces.
+        articles: Endings of definite nouns that the stemmer leaves (*rutan*: *ruta*), separated by spaces.
+        genitive: Ending of the genitive after a vowel, if the stemmer treats many nouns differently without it.
         elides: Whether words lose their vowel before another vowel (*l'eau*).
         tonal: Whether accents distinguish words; see :mod:`backends.embedded.analysis.languages`.
     """
@@ -40,6 +42,8 @@ class Language:
     prefixes: tuple[str, ...] = ()
     linking_letters: str = ""
     endings: str = ""
+    articles: str = ""
+    genitive: str = ""
     elides: bool = False
     tonal: bool = False
 
@@ -104,7 +108,7 @@ LANGUAGES: Mapping[str, Language] = {
         kan kon kunnen maar me meer men met mij mijn moet na naar niet niets nog nu of om omdat onder ons ook op
         over reeds te tegen toch toen tot u uit uw van veel voor waar waarom wanneer want waren was wat we wel
         welke werd wezen wie wij wil worden wordt zal ze zelf zich zij zijn zo zonder zou"""),
-    "sv": Language("Swedish", stemmer="swedish", endings="a ar er or en na",
+    "sv": Language("Swedish", stemmer="swedish", endings="a ar er or en na", articles="an en et n t",
         linking_letters="s e o a u", accents="aåäoö", stop_words="""
         alla allt att av blev bli blir de dem den denna deras dess dessa det detta dig din dina ditt du där då
         efter ej eller en er ett från för genom ha hade han hans har henne hennes hon honom hur i icke inom inte
@@ -125,7 +129,7 @@ LANGUAGES: Mapping[str, Language] = {
         hver hvilke hvilken hvis hvor hvordan hvorfor i ikke inn ja jeg kan kom kun kunne man mange med meg
         meget mellom men mer min mitt mot nei noe noen nå når og også om opp oss over på seg selv si sin sine
         sitt sjøl skal skulle slik som så til ut uten var ved vi vil ville vår være vært å"""),
-    "fi": Language("Finnish", stemmer="finnish", linking_letters="n en s", accents="aäoö", stop_words="""
+    "fi": Language("Finnish", stemmer="finnish", linking_letters="n en s", accents="aäoö", genitive="n", stop_words="""
         ei eivät en että he heidän hän hänen ja joiden joka jolla jos jossa jota jotka kaikki kanssa keiden
         ketkä kuin kuinka kuka kun luin me mihin mikä miksi milloin minkä minun minä missä mistä mitä mukaan
         mutta myös ne niiden niin nyt näitä nämä ole oli olisi olivat olla on ovat se sekä sen siinä sillä sitä

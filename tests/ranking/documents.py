@@ -336,6 +336,8 @@ SHOP = (
     page("round-letters", "Das Bild", "Es hat einen Hintergrund, und der ist nicht blau."),
     page("clock-word", "Die Zeit", "Die Uhr ist an der Wand, und sie ist nicht alt."),
     page("clock-compound", "Die Straße", "Dort ist die Parkuhr, und sie ist nicht in dem Park."),
+    page("kind-word", "Das Modell", "Der Typ ist gut, und die anderen Typen sind es auch."),
+    page("kind-compound", "Das Modul", "Es ist der Modultyp, und den gibt es nicht mehr."),
     page("level-word", "Der Berg", "Es ist die Ebene, und sie ist für dich."),
     page("level-letters", "Der Fall", "Unter gegebenen Umständen ist es nicht gegen dich."),
     page("mark-word", "Das Wort", "Ein Zeichen ist für dich, und man kann es lesen."),
@@ -349,7 +351,15 @@ SHOP = (
     page("torch-stem", "Das Fest", "Im Garten hängt ein Lampion neben den Kerzen und dem Zaun."),
 )  # fmt: skip
 
+# --- a Swedish program
+
+DIALOGS = (
+    page("box-definite", "Hjälp", "Den knapp som du ser i rutan är inte den som du vill ha."),
+    page("plan-plural", "Bygge", "De planer som vi har och den kostnad som det är för oss."),
+)
+
 SHELVES = {
+    "dialogs": DIALOGS,
     "shop": SHOP,
     "catalog": CATALOG,
     "summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES, "manual": MANUAL,

@@ -325,6 +325,7 @@ SHOP = tuple(
         ("rechnung", "bill-word", "A compound does not begin with a word of two letters."),
         ("rund", "round-word", "Parts of which no other page has the first need more letters."),
         ("uhr", "clock-word", "A word of three letters ends too many others."),
+        ("typ", "kind-word kind-compound", "A noun of three letters ends fewer."),
         ("ebene", "level-word", "A compound does not begin with three letters that are a word only with an ending."),
         ("zeichen", "mark-word mark-compound", "It may begin with four letters that are a word with an ending."),
         ("halb", "half-word", "Some words are the endings of too many others."),
@@ -332,4 +333,9 @@ SHOP = tuple(
     )
 )
 
-ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG, *SHOP)
+DIALOGS = (
+    Row("ruta knapp", "box-definite", "Swedish: a noun has the stem of the word with its article.", shelf="dialogs"),
+    Row("plan kostnad", "plan-plural", "Swedish: what may be an article may also belong to the word.", shelf="dialogs"),
+)
+
+ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG, *SHOP, *DIALOGS)

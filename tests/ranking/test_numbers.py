@@ -25,6 +25,7 @@ NOTHING: Mapping[str, Number] = {
 _WORK = "bounds work among many thousands of words; among these few the same is found"
 _WRITTEN = "decides when documents are written: the shelves are"
 _ONCE = "is read once by a process, or when documents are written: the shelves are"
+_CACHED = "is in stems that a process computes once for each word"
 _SIX = "would take a site in six languages of one script"
 _ENDING = "no stemmer takes off more letters; it bounds work"
 _LAST = "any small share puts documents with stop words alone behind those with words of meaning"
@@ -66,6 +67,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("compounds._MAX_LETTERS", "thrice"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "nothing"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "thrice"): _WRITTEN,
+    ("languages._MIN_STEM_LETTERS", "nothing"): _CACHED,
+    ("languages._MIN_STEM_LETTERS", "thrice"): _CACHED,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
     ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
     ("parser.MAX_JOINED_CHARS", "thrice"): _PARTS,

@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 
-from backends.embedded.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words
+from backends.embedded.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words, with_articles
 from backends.embedded.analysis.normalization import ANALYZER
 from backends.languages import LANGUAGES
 
-MIN_PART_LETTERS = 4
-"""Minimum length of the word that a compound ends with; shorter ones are endings of too many other words."""
+MIN_PART_LETTERS = 3
+"""Minimum length of the word that a compound ends with, and of the head, which is what precedes that word."""
 
-MIN_HEAD_LETTERS = 3
-"""Minimum length of the head, which is what precedes that word."""
+MIN_LONG_PART_LETTERS = 4
+"""Minimum length of such a word if it may be any word; shorter ones are endings of too many others."""
 
 MIN_CUT_HEAD_LETTERS = 4
 """Minimum length of a head that lost its ending (*Schul-buch*, *Trenn-zeichen*); shorter ones are often no words."""
@@ -30,6 +30,9 @@ MIN_UNKNOWN_HEAD_LETTERS = 6
 MIN_LAST_STEM_LETTERS = 5
 """Minimum length of the stem after such a head; shorter ones are often suffixes (*Formatie-rung*)."""
 
+_NOUN_FORMS = ("en", "et")
+"""Endings of definite or plural nouns in these languages, but of few verbs (unlike *-er*)."""
+
 _ANY_HEAD = "tatata"
 """Stands for the head when a word is stemmed: stemmers remove more endings from long words than from short ones."""
 
@@ -39,7 +42,7 @@ _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", 
 _SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "lijk", "ling", "nativ")
 """Stems of words that are mostly endings of other words (*standaard*, *innerhalb*, *markeringen*)."""
 
-_MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
+_MIN_LETTERS = MIN_PART_LETTERS + MIN_LONG_PART_LETTERS
 _MAX_LETTERS = 40
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},{_MAX_LETTERS}}}(?![^\W_])")
 _WITHOUT_SIGNS = bytes(code if code >= 128 or chr(code).isalnum() else 32 for code in range(256))
@@ -103,7 +106,7 @@ def compounds_of(
     """Yield the compounds that end with a word, and in how many documents each of them is.
 
     Their last part must be the word with or without an ending, or a word itself: a common stem alone would also cut
-    *best-immen* for *immer*.
+    *best-immen* for *immer*. A word of three letters must be a noun and follow a word: *Datei-typ*.
 
     Args:
         term: The word, folded.
@@ -111,23 +114,48 @@ def compounds_of(
         list_keys: Lists the keys with a prefix, with their document frequencies.
         is_word: Whether documents contain a word.
     """
-    if len(term) < MIN_PART_LETTERS:
-        return
     own_stems = stems(language, term) | {stem(language, surface)}
-    if not own_stems.isdisjoint(_SUFFIXES):
+    is_long = len(term) >= MIN_LONG_PART_LETTERS
+    if (
+        len(term) < MIN_PART_LETTERS
+        or not (is_long or any(is_word(term + ending) for ending in _NOUN_FORMS))
+        or not own_stems.isdisjoint(_SUFFIXES)
+    ):
         return
-    within = {*stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
-    for ending in sorted(each[len(_ANY_HEAD) :][::-1] for each in within):
+    # A key begins with the whole word if its stem is no beginning of it (*ikkuna*: *iku*).
+    within = {_ANY_HEAD + term, *stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
+    endings = {form[len(_ANY_HEAD) :][::-1] for each in within for form in with_articles(language, each)}
+    for ending in sorted(endings):
         for key, count in list_keys(ending):
             base, _, inflection = key.partition("|")
             head, last = base[len(ending) :][::-1], base[: len(ending)][::-1]
+            part = last + inflection
             if (
-                len(last) + len(inflection) >= MIN_PART_LETTERS
-                and _may_be_head(language, head, last, is_word)
-                and (_is_inflected(language, last + inflection, term) or is_word(last + inflection))
-                and not own_stems.isdisjoint(stems(language, last + inflection))
-            ):
-                yield head + last + inflection, count
+                _ends_with(language, head, last, part, term, is_word)
+                if is_long
+                else _ends_with_noun(language, head, part, term, is_word)
+            ) and not own_stems.isdisjoint(stems(language, part)):
+                yield head + part, count
+
+
+def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, is_word: Callable[[str], bool]) -> bool:
+    """Whether a head and a last part may be a compound that ends with a word."""
+    return (
+        len(part) >= MIN_LONG_PART_LETTERS
+        and _may_be_head(language, head, last_stem, is_word)
+        and (_is_inflected(language, part, term) or is_word(part))
+    )
+
+
+def _ends_with_noun(language: str, head: str, part: str, noun: str, is_word: Callable[[str], bool]) -> bool:
+    """Whether a head and a last part may be a compound of a word and a short noun, which may have an ending."""
+    return (
+        len(head) >= MIN_PART_LETTERS
+        and head not in _excluded_heads(language)
+        and part.startswith(noun)
+        and (part == noun or part.removeprefix(noun) in _noun_endings(language))
+        and is_word(head)
+    )
 
 
 def _is_inflected(language: str, part: str, term: str) -> bool:
@@ -137,12 +165,13 @@ def _is_inflected(language: str, part: str, term: str) -> bool:
 
 @cache
 def _noun_endings(language: str) -> Set[str]:
-    return frozenset(LANGUAGES[language].endings.split()) if language in LANGUAGES else frozenset()
+    record = LANGUAGES.get(language)
+    return frozenset(f"{record.endings} {record.articles}".split()) if record else frozenset()
 
 
 def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], bool]) -> bool:
     """Whether the beginning of a long word may be a word itself."""
-    if len(head) < MIN_HEAD_LETTERS or head in _excluded_heads(language):
+    if len(head) < MIN_PART_LETTERS or head in _excluded_heads(language):
         return False
     if len(head) >= MIN_UNKNOWN_HEAD_LETTERS and len(last_stem) >= MIN_LAST_STEM_LETTERS:
         return True
@@ -152,7 +181,7 @@ def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[st
     words += [
         head[: -len(letters)]
         for letters in _LINKING_LETTERS.get(language, ())
-        if head.endswith(letters) and len(head) - len(letters) >= MIN_HEAD_LETTERS
+        if head.endswith(letters) and len(head) - len(letters) >= MIN_PART_LETTERS
     ]
     return any(map(is_word, words))
 

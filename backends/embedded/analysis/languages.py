@@ -12,7 +12,7 @@ import struct
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from itertools import chain
 
@@ -82,6 +82,10 @@ _RARE_SHARE, _DOUBTFUL_SHARE = 0.04, 0.005
 
 _MAX_LIKELY_LANGUAGES = 5
 _LETTERS_OF_ENDING = 6
+_MIN_STEM_LETTERS = 3
+"""Minimum length, in letters, of a noun's stem without its article."""
+
+_VOWELS = frozenset("aeiouy")
 _SAMPLE_CHARS = 600
 _LETTERS = tuple(
     (code, re.compile(f"[{each.letters}]"), each.letters_share) for code, each in LANGUAGES.items() if each.letters
@@ -266,7 +270,13 @@ def stems(language: str, term: str) -> frozenset[str]:
     algorithm = _language(language).stemmer
     if not algorithm:
         return frozenset((stem(language, term),))
-    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(language, term)))))
+    possible = set(map(fold, _STEMMERS.get(algorithm).stemWords(_spellings(language, term))))
+    return frozenset(possible.union(*(_without_article(language, each) for each in possible)))
+
+
+def with_articles(language: str, noun_stem: str) -> list[str]:
+    """Return a noun's stem, and what the stemmer may return for the definite noun."""
+    return [noun_stem, *[noun_stem + article for article in _articles(language)]]
 
 
 def stems_of_terms(language: str, terms: Sequence[str]) -> Sequence[str]:
@@ -296,11 +306,13 @@ def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) 
     stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
     # An accented letter folds to a single letter, so only stems of equal length need to be folded.
     sizes = set(map(len, stems_to_match))
+    articles = _articles(language)
     return list(
         dict.fromkeys(
             owner
             for owner, stemmed_spelling in zip(owners, stemmed, strict=True)
             if stemmed_spelling in stems_to_match
+            or (articles and not stems_to_match.isdisjoint(_without_article(language, fold(stemmed_spelling))))
             or (
                 len(stemmed_spelling) in sizes
                 and not stemmed_spelling.isascii()
@@ -311,9 +323,27 @@ def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) 
 
 
 def _spellings(language: str, term: str) -> list[str]:
-    """Return a folded term and its spellings with an accent on one of the last letters."""
+    """Return a folded term, its spellings with an accent on one of the last letters, and its genitive."""
     start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
-    return [term, *[start + accented for accented in _accented(language, ending)]]
+    spellings = [term, *[start + accented for accented in _accented(language, ending)]]
+    genitive = _language(language).genitive
+    if genitive and term[-1:] in _VOWELS:
+        spellings.append(term + genitive)
+    return spellings
+
+
+def _without_article(language: str, stemmed: str) -> Iterator[str]:
+    """Yield what remains of a stem without an article; one of a single letter follows a vowel."""
+    for article in _articles(language):
+        if stemmed.endswith(article):
+            shorter = stemmed.removesuffix(article)
+            if len(shorter) >= _MIN_STEM_LETTERS and (len(article) > 1 or shorter[-1] in _VOWELS):
+                yield shorter
+
+
+@cache
+def _articles(language: str) -> tuple[str, ...]:
+    return tuple(_language(language).articles.split())
 
 
 @lru_cache(maxsize=16384)

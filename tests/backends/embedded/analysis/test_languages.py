@@ -96,6 +96,8 @@ def test_inflected_forms_are_found_in_a_minority_language_of_a_multilingual_inde
     ("en", "houses", "house"), ("de", "häuser", "haus"), ("es", "aplicación", "aplicaciones"),
     ("fr", "modifié", "modifier"), ("ru", "документы", "документ"), ("pt", "férias", "ferias"),
     ("it", "città", "citta"), ("sv", "bilarna", "bilar"), ("da", "høne", "høner"), ("no", "prøver", "prøve"),
+    ("sv", "rutan", "rutor"), ("sv", "menyn", "meny"), ("sv", "värdena", "värde"), ("sv", "fältet", "fält"),
+    ("fi", "ikkuna", "ikkunassa"), ("fi", "koodi", "koodia"),
 ])  # fmt: skip
 def test_inflected_forms_share_a_stem_although_the_index_folds_accents(language: str, left: str, right: str) -> None:
     def every(word: str) -> set[str]:

@@ -22,6 +22,12 @@ from tests.backends.embedded.in_memory import index_of
     ("Das ist die Telefonrechnung, und sie ist von der Post.", "rechnung"),
     ("Das sind die Telefonrechnungen, und sie sind von der Post.", "rechnung"),
     ("Geschenkgutschein", "gutschein"),
+    ("Det är dialogrutan, och den är inte stor.", "ruta"),
+    ("Det är snabbmenyn, och den är inte snabb.", "meny"),
+    ("Det är ett standardvärde, och det är en standard.", "värdet"),
+    ("Det är felkoder, och ett fel har en av koden.", "kod"),
+    ("Se on valintaikkunassa, ja se on myös tässä.", "ikkuna"),
+    ("Das ist der Dateityp, und die Datei hat keinen der Typen.", "typ"),
 ])  # fmt: skip
 def test_compound_is_found_by_its_last_word(compound: str, word: str) -> None:
     case = index_of(page("compound", compound), page("other", "Der Weg ist das Ziel, und das ist auch gut so."))
