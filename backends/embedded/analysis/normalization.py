@@ -94,11 +94,23 @@ ZERO_WIDTH_SPACE = "\u200b"
 _IGNORED_SPACE = re.compile(f"(?<![{_CLUSTERED}]){ZERO_WIDTH_SPACE}(?![{_CLUSTERED}])")
 """A zero-width space, except in the scripts that write it between words."""
 
-_COMPATIBILITY = re.compile("[\u2150-\u215e\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+")
-"""Presentation forms, as in PDF files, Roman numerals, fractions, half-width kana, and mathematical letters."""
+FRACTIONS = "\xbc-\xbe\u2150-\u215e\u2189"
+"""Fractions such as ½, as the inside of a character class."""
+
+NUMERO = "\u2116"
+
+_WORD_END = re.compile(rf"(?<=\d)(?=[{FRACTIONS}])|(?<={NUMERO})(?=\w)|(?<=\w)(?={NUMERO})")
+"""Where a word ends before or after a sign that stands for several letters: 1½ is 1 1/2, not 11/2."""
+
+_COMPATIBILITY = re.compile(
+    rf"[{FRACTIONS}{NUMERO}\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+"
+)
+"""Presentation forms, as in PDF files, Roman numerals, fractions, the numero sign, half-width kana, and mathematical
+letters."""
+
 _TO_COMPOSE = re.compile(
-    "[^\0-\xac\xae-\xb4\xb6-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
-    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u214f\u2189-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+    "[^\0-\xac\xae-\xb4\xb6-\xbb\xbf-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
+    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2115\u2117-\u2125\u2127-\u2129\u212c-\u214f\u218a-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
 )
 """Everything except Latin letters, signs, and emoji that composition leaves unchanged; includes unspaced scripts."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
@@ -136,6 +148,7 @@ def compose(text: str) -> str:
 def _composed(text: str, foreign: str) -> str:
     normal = few_marks(text, foreign)
     if _COMPATIBILITY.search(foreign) is not None:
+        normal = _WORD_END.sub(" ", normal)
         normal = _COMPATIBILITY.sub(lambda match: normalized("NFKC", match.group()), normal)
     if not unicodedata.is_normalized("NFC", normal):
         normal = normalized("NFC", normal)

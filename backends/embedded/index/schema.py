@@ -23,7 +23,7 @@ from backends.sections import SECTIONS
 from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 """Version of the index contents; increases with every change of this schema or of the terms of a document.
 
 Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_schema.py`` contains its fingerprint.

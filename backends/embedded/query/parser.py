@@ -85,7 +85,8 @@ class QueryTerm:
         terms: The index term, or the terms of a compound (``node.js``, ``3.11.7``) in order.
         surface: The text as typed, in lower case, with accents.
         strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
-        joined: The written word that it is a part of, without separators (``email`` for the parts of ``e-mail``).
+        joined: The written word that it is a part of, without separators (``email`` for the parts of ``e-mail``), or
+            that it is another spelling of.
         parts: The parts of a word written as one (``HideForPlayer``), or ``()``.
     """
 
@@ -232,6 +233,7 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
                 terms,
                 (surface[0] if surface else spelled).lower(),
                 parts=tuple(map(fold, parts)) if 1 < len(parts) <= MAX_PARTS else (),
+                joined="dotnet" if terms == ("net",) else "",  # Many people type .NET without its dot.
             )
         else:
             words = WORD.findall(spelled.lower())

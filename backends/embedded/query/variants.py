@@ -48,6 +48,9 @@ _MAX_COMPOUNDS = 100
 _MAX_PARTS = 8
 """Maximum number of parts of a word that is split into terms, or where letters and digits meet."""
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
+_LIBRARY_VERSION = re.compile(r"([a-z]+)(\d+)")
+"""A name and a version, between which documents may have ``.js`` (``vue3``: ``Vue.js 3``)."""
+
 _VERSION = re.compile(r"(?P<sign>v?)(?P<number>\d+)")
 """The first part of a version such as ``2.0.1``, which may also be written ``v2.0.1``."""
 
@@ -243,6 +246,9 @@ def _expand(
     if parts is not None and parts not in (split, query_term.parts):
         variants.append(TermVariant(parts, ranking.concatenated, 1))
         expensive = True
+    version = _LIBRARY_VERSION.fullmatch(word)
+    if version is not None and _are_together(snapshot, (version[1], "js", version[2]), fields):
+        variants.append(TermVariant((version[1], "js", version[2]), ranking.concatenated, 1))
     frequency = min(snapshot.total, frequency or sum(counts.values()) or len(variants))
     return Expansion(tuple(variants), frequency, word if is_last else None, split, expensive)
 

@@ -6,16 +6,18 @@ import re
 from bisect import bisect_right
 from collections.abc import Set
 from functools import lru_cache
+from itertools import pairwise
 
-from backends.embedded.analysis.normalization import SILENT, ZERO_WIDTH_SPACE, compose, fold
+from backends.embedded.analysis.normalization import FRACTIONS, NUMERO, SILENT, ZERO_WIDTH_SPACE, compose, fold
 from backends.text import without_ascii
 
 _POSSIBLE_LIGATURES = (
-    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2150, 0x2189), *range(0x2460, 0x2500),
-    *range(0x2776, 0x2794), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFE00),
-    *range(0xFE70, 0xFEFD),
+    *range(0xBC, 0xBF), *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), 0x2116,
+    *range(0x2150, 0x218A), *range(0x2460, 0x2500), *range(0x2776, 0x2794), *range(0x2C60, 0x2C80),
+    *range(0xA720, 0xA800), *range(0xFB00, 0xFE00), *range(0xFE70, 0xFEFD),
 )  # fmt: skip
 _LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(char) or compose(char)) != 1)
+_FRACTION = re.compile(f"[{FRACTIONS}]")
 _MARKS = f"{SILENT}{ZERO_WIDTH_SPACE}\u3099\u309a\uff9e\uff9f"
 _JAMO = "\u1100-\u11ff"
 _MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
@@ -130,4 +132,14 @@ def _fold_letters(text: str, beyond: Set[str]) -> str:
 @lru_cache(maxsize=8192)
 def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
     """Each letter of a run folded with its marks, and its number of characters in the run."""
-    return tuple((fold(letter) or compose(letter), len(letter)) for letter in _LETTER_WITH_MARKS.findall(run))
+    parts: list[tuple[str, int]] = []
+    letters = _LETTER_WITH_MARKS.findall(run)
+    for before, letter in pairwise(["", *letters]):
+        folded = fold(letter) or compose(letter)
+        is_numero = letter[0] == NUMERO
+        if is_numero or (before.isdecimal() and _FRACTION.match(letter)):
+            folded = f" {folded}"
+        parts.append((folded, len(letter)))
+        if is_numero:
+            parts.append((" ", 0))
+    return tuple(parts)

@@ -63,3 +63,19 @@ def test_word_that_exists_is_not_read_as_a_similar_synonym() -> None:
     settings = SearchSettings(synonyms=(("couch", "sofa"),))
     case = index_of(page("a", "coach"), page("b", "sofa"))
     assert case.ids("coach", settings=settings) == ["a"]
+
+
+@pytest.mark.parametrize(("text", "query"), [
+    ("Take ½ cup of it", "1/2"), ("Take 1½ cups of it", "1 1/2"), ("Take 1/2 cup of it", "½"),
+    ("Take ¾ cup of it", "3/4"), ("Take 2⅓ cups of it", "2 1/3"), ("Use №5 for it", "no 5"), ("Use No 5 for it", "№5"),
+    ("With .NET you can", "net"), ("With Vue.js 3 you can", "vue3"),
+])  # fmt: skip
+def test_fractions_signs_and_names_are_found_however_they_are_typed(text: str, query: str) -> None:
+    case = index_of(page("right", "x", text), page("other", "x", "Use 12 volts and the 5-inch screen"))
+    assert case.ids(query)[0] == "right"
+
+
+def test_fraction_is_highlighted_beside_a_number() -> None:
+    case = index_of(page("a", "Take 1½ cups", "x"))
+    result = case.search("1 1/2", highlight=Highlight("<b>", "</b>"))
+    assert result.hits[0].formatted["title"] == "Take <b>1½</b> cups"
