@@ -286,6 +286,9 @@ def _starts(language: str, word: str, stems_to_match: Set[str]) -> Iterator[str]
     start = commonprefix([word, *stems_to_match])  # noqa: RUF071 - of characters, as wanted
     if len(start) >= min(_MIN_STEMMED_LETTERS, len(word)):
         yield start
+    else:  # Stems may have little in common (*ikkuna*: *iku* and *ikkun*).
+        shared = {commonprefix([word, each]) for each in stems_to_match}  # noqa: RUF071
+        yield from sorted(each for each in shared if len(each) >= _MIN_STEMMED_LETTERS)
     common_stem = commonprefix(list(stems_to_match))  # noqa: RUF071
     if len(common_stem) >= _MIN_STEMMED_LETTERS:
         yield from (prefix + common_stem for prefix in ("", *prefixes(language)) if prefix + common_stem != start)

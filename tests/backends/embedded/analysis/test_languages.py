@@ -134,6 +134,17 @@ def test_words_are_found_by_their_stem_despite_prefixes(language: str, text: str
     assert case.ids(text, settings=SearchSettings(language=language)) == ["right"]
 
 
+@pytest.mark.parametrize(("language", "text", "written"), [
+    ("fi", "ikkuna painike", "Ikkunassa on painike"), ("fi", "koodi painike", "Koodia ja painike"),
+    ("sv", "ruta knapp", "I rutan är en knapp"), ("sv", "menyn knapp", "En meny och en knapp"),
+])  # fmt: skip
+def test_words_before_the_last_are_found_with_articles_and_in_other_cases(
+    language: str, text: str, written: str
+) -> None:
+    case = index_of(page("right", "x", written))
+    assert case.ids(text, settings=SearchSettings(language=language), all_words=True) == ["right"]
+
+
 words = st.lists(st.sampled_from([word for language in LANGUAGES for word in stop_words(language)] + ["zzz"]))
 
 
