@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta
 
 from backends.text import beyond_ascii, normalized
@@ -31,7 +32,8 @@ def parse_number(text: str) -> int | float | None:
         whole = int(text)
     except ValueError:
         number = float(text)
-        return number if math.isfinite(number) else None
+        # Adding 0.0 turns -0.0 into 0.0.
+        return number + 0.0 if math.isfinite(number) else None
     return whole if whole in INT64 else None
 
 
@@ -43,7 +45,7 @@ def parse_instant(text: str) -> int | None:
     if _ISO_DATE.match(text) is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.replace("z", "Z"))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return (moment - _EPOCH) // _MICROSECOND
@@ -57,6 +59,19 @@ def parse_filter_instant(text: str) -> int | None:
     if number is None:
         return parse_instant(text)
     return round(number * 1_000_000) if abs(number) < 1e12 else None
+
+
+MAX_SORTED_CHARACTERS = 300
+"""Number of characters by which texts are sorted."""
+
+
+def fold_to_sort(text: str) -> str:
+    """Normalize a text for sorting: without case, accents, and surrounding space, and truncated."""
+    folded = text[: 2 * MAX_SORTED_CHARACTERS].strip().casefold()
+    if not folded.isascii():
+        letters = normalized("NFKD", folded)
+        folded = "".join([char for char in letters if not unicodedata.combining(char)])
+    return folded[:MAX_SORTED_CHARACTERS]
 
 
 def fold_value(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
 from typing import Any
 
-from backends.values import fold_value
+from backends.values import fold_to_sort, fold_value
 
 _PLAIN = re.compile(r"(?!x-)[A-Za-z0-9_-]{1,128}")
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -38,7 +38,6 @@ def checked_index_name(index: str) -> str:
     return index
 
 
-_SORT_CHARACTERS = 40
 _TOKEN_CHARACTERS = 96
 _FACET_BYTES = 400
 
@@ -53,11 +52,17 @@ def ordered_number(value: int | float) -> int:
     return int(bits) if bits >= 0 else int(bits ^ 0x7FFF_FFFF_FFFF_FFFF)
 
 
+def number_in_order(ordered: int) -> float:
+    """Return the number of an :func:`ordered_number`."""
+    (number,) = struct.unpack(">d", struct.pack(">q", ordered if ordered >= 0 else ordered ^ 0x7FFF_FFFF_FFFF_FFFF))
+    return float(number)
+
+
 def sort_text(text: str) -> str:
-    """Return ASCII text that sorts like the first 40 characters of ``text``, ignoring case; never empty."""
+    """Return ASCII text that sorts like ``text`` without case and accents; never empty."""
     # In hexadecimal, since servers sort text by their own rules. The prefix keeps the text from being empty, which they
     # would treat as missing.
-    return "0" + fold_value(text)[:_SORT_CHARACTERS].encode().hex()
+    return "0" + fold_to_sort(text).encode().hex()
 
 
 def term(field: str, kind: str, value: str) -> str:

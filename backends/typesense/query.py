@@ -32,7 +32,7 @@ from backends.servers.tokenizer import (
 )
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN
-from backends.typesense.filters import NOTHING, FilterCompiler, check_native_filter, has_long_numbers
+from backends.typesense.filters import EVERYTHING, NOTHING, FilterCompiler, check_native_filter, has_long_numbers
 from backends.typesense.schema import FOLDING, SECTION_TITLES, STANDARD_SORTS, STORED_SECTIONS, native_name
 
 FACET_VALUES = 250
@@ -60,6 +60,7 @@ class CompiledQuery:
     Attributes:
         common: Parameters of every search.
         facets: Requested field to the Typesense fields with its values and, for numbers, its bounds.
+        largest: Numeric facet to the sortable Typesense fields with the largest number of a document.
         id_facet: Whether values of ``id`` were requested.
         parts: The words that the visitor typed.
         fold: Folds a word.
@@ -72,6 +73,7 @@ class CompiledQuery:
 
     common: Mapping[str, str]
     facets: Mapping[str, tuple[str | None, str | None]]
+    largest: Mapping[str, Sequence[str]]
     id_facet: bool
     parts: tuple[QueryPart, ...]
     fold: Fold
@@ -90,6 +92,14 @@ class CompiledQuery:
         if facet_values and names:
             search |= {"facet_by": ",".join(dict.fromkeys(names)), "max_facet_values": str(facet_values)}
         return search
+
+    def largest_searches(self, facet: str) -> list[dict[str, str]]:
+        """Return searches that find the largest number of a facet, each in the value of the only field of its hit."""
+        whole = self.search(page=1, per_page=1)
+        return [
+            {**whole, "sort_by": f"{name}(missing_values:last):desc", "include_fields": name}
+            for name in self.largest[facet]
+        ]
 
     def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
         """Return a search that returns only ids and values of hits."""
@@ -154,6 +164,10 @@ def compile_query(
         filters.append(NOTHING)
     else:
         common |= _matching(parts, query, types)
+    if any(".." in each for each in filters):
+        # In a search for everything, 0.24.1 counts a document once for each of its numbers in a range, unless a second
+        # condition follows.
+        filters.append(EVERYTHING)
     if filters:
         common["filter_by"] = " && ".join(filters)
     common["sort_by"] = ",".join(_sorts(query, types))
@@ -164,7 +178,8 @@ def compile_query(
             "snippet_threshold": "1",
         }
     facets = _facets(query, types)
-    compiled = CompiledQuery(common, facets, "id" in facets, tuple(parts), fold)
+    largest = {name: _largest_numbers(name, types) for name, (_, numbers) in facets.items() if numbers is not None}
+    compiled = CompiledQuery(common, facets, largest, "id" in facets, tuple(parts), fold)
     distinct, preferred = distinct_field(query), preference(query)
     # A field that no document of the collection has yet is ignored.
     if not distinct or f"_v_{distinct}" not in types:
@@ -254,6 +269,10 @@ def _sort_fields(key: SortKey, types: Mapping[str, str]) -> list[str]:
         return [STANDARD_SORTS[key.field]]
     # Numbers come before text, as in the embedded engine.
     return [name for name in (f"_n_{key.field}", f"_s_{key.field}") if name in types]
+
+
+def _largest_numbers(field: str, types: Mapping[str, str]) -> list[str]:
+    return [name for name in (f"_n_{field}", f"_hi_{field}") if name in types]
 
 
 def _facets(query: SearchQuery, types: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

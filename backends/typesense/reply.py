@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,9 @@ from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.replies import Refusal, count_in, source_in, text_in
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import STORED_SECTIONS
+
+WRONG_MAX = -sys.float_info.min
+"""The maximum that 0.24.1 reports for a facet whose numbers are all negative."""
 
 _FIELD = re.compile(r"Could not find a (?P<what>filter |facet )?field named `(?P<name>[^`]*)`(?P<sorting>.*sorting)?")
 _IN_FILTER = re.compile(r"filter field `(?P<name>[^`]*)`")

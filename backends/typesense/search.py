@@ -10,10 +10,10 @@ from typing import Any, cast
 import orjson
 from typesense.multi_search import MultiSearch
 
-from backends.base import SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
+from backends.base import FacetStats, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
 from backends.query import SearchQuery
 from backends.servers.backend import has_beginnings
-from backends.servers.documents import encode_id, facet_text
+from backends.servers.documents import encode_id, facet_text, number_in_order
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable
@@ -28,6 +28,7 @@ from backends.typesense.query import (
     needs_types,
 )
 from backends.typesense.reply import (
+    WRONG_MAX,
     RefusedByTypesense,
     check_result,
     facets_unsettled,
@@ -173,6 +174,11 @@ class Searches:
                 refined = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
                 counted = refined[0]["facet_counts"]
             facets, stats = make_facets(counted, compiled, query.facet_values)
+            stats |= {
+                name: FacetStats(bounds.min, self._largest(name, query, compiled))
+                for name, bounds in stats.items()
+                if bounds.max == WRONG_MAX
+            }
             if compiled.id_facet:
                 facets["id"] = _id_facet(partial(self._run, query=query), compiled)
             total: int = first["found"]
@@ -182,6 +188,11 @@ class Searches:
             ask = partial(self._ask, query, compiled)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
             return SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _largest(self, facet: str, query: SearchQuery, compiled: CompiledQuery) -> float:
+        results = self._run(compiled.largest_searches(facet), query)
+        largest: int = max(value for hit in _hits(results) for value in hit["document"].values())
+        return largest / 1_000_000 if facet == "date" else number_in_order(largest)
 
     def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
         searches = [compiled.whole_search(), *map(compiled.word_search, words)]

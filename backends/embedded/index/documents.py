@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -48,8 +47,8 @@ from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_field
 from backends.query import FieldKind, FieldKinds
 from backends.sections import SECTIONS, pack, unpack
 from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
-from backends.text import normalized, words_with_forms
-from backends.values import parse_instant, value_text
+from backends.text import words_with_forms
+from backends.values import fold_to_sort, parse_instant, value_text
 
 MAX_INDEXED_CHARS = 400_000
 """Maximum number of characters of one field that are searched; the rest is only stored and returned."""
@@ -60,7 +59,6 @@ MAX_MARKED_WORDS = 200
 MAX_FOLDERS = 5
 """Maximum number of folders of a URL by which documents are boosted without comparing all URLs."""
 
-MAX_SORT_KEY_CHARS = 300
 MAX_FACET_VALUE_CHARS = 1000
 
 
@@ -167,11 +165,7 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 def sort_text(value: str | int | float | bool) -> str:
     """Convert a value to text that sorts correctly: numbers by size, then other values without case and accents."""
     if isinstance(value, str):
-        folded = value[: 2 * MAX_SORT_KEY_CHARS].strip().casefold()
-        if not folded.isascii():
-            letters = normalized("NFKD", folded)
-            folded = "".join([char for char in letters if not unicodedata.combining(char)])
-        return f"1{folded[:MAX_SORT_KEY_CHARS]}"
+        return f"1{fold_to_sort(value)}"
     if isinstance(value, bool):
         return f"1{str(value).lower()}"
     # The bits of floating-point numbers sort like the numbers once the sign bit is flipped, and all bits of negative
@@ -231,7 +225,8 @@ def _add_values(
             filter_terms.append(equality_term(name, text))
         else:
             filter_terms.append(number_term(name, item))
-            columns.setdefault(number_column(dynamic_columns[name]), []).append(float(item))
+            # Adding 0.0 turns -0.0, which is below 0.0 in the engine's order, into 0.0.
+            columns.setdefault(number_column(dynamic_columns[name]), []).append(float(item) + 0.0)
         counted[text[:MAX_FACET_VALUE_CHARS]] = None
     return list(counted)
 

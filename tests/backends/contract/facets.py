@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backends.errors import BackendRejected
-from backends.query import SortKey
+from backends.query import MATCH_ALL, SortKey
 from tests.backends.contract.case import SHOP, Case, page
 
 
@@ -28,6 +28,20 @@ class FacetContract:
         assert (stats["price"].min, stats["price"].max) == (5, 300.5)
         assert (stats["date"].min, stats["date"].max) == (1703980800, 1735689600)
         assert "author" not in stats
+
+    def test_maximum_of_negative_numbers_and_early_dates_is_exact(self, case: Case) -> None:
+        case.add(
+            page("1", "word", price=-5, sizes=[-7.5, -3], date="1950-01-01", depth=-1),
+            page("2", "word", price=-2.25, sizes=[-4], date="1960-01-01", depth=[-2, -0.125]),
+            page("3", "word"),
+        )
+        for text in (MATCH_ALL, "word"):
+            stats = case.search(text, facets=("price", "sizes", "date", "depth")).facet_stats
+            bounds = {name: (each.min, each.max) for name, each in stats.items()}
+            assert bounds == {
+                "price": (-5, -2.25), "sizes": (-7.5, -3), "date": (-631152000, -315619200), "depth": (-2, -0.125),
+            }  # fmt: skip
+        assert case.search("word", "price < -2.25", facets=("price",)).facet_stats["price"].max == -5
 
     def test_facet_values_option_can_exceed_one_hundred(self, case: Case) -> None:
         case.add(*(page(str(number), "word", color=f"c{number:03}") for number in range(320)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
-from backends.query import MATCH_ALL
-from tests.backends.contract.case import SHOP, Case, has_native_filters
+from backends.query import MATCH_ALL, SortKey
+from tests.backends.contract.case import SHOP, Case, has_native_filters, page
 
 FILTERS: tuple[tuple[str, set[str]], ...] = (
     ("price = 5", {"chair", "stool"}),
@@ -133,3 +135,35 @@ class FilterContract:
 
     def test_filter_on_standard_fields_of_an_empty_index_returns_no_hits(self, case: Case) -> None:
         assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []
+
+    def test_range_counts_a_document_with_several_numbers_in_it_once(self, case: Case) -> None:
+        case.add(*(page(str(number), "word", sizes=[1, 2, 3, number], tags=["a", "b"]) for number in range(4, 9)))
+        for text in (MATCH_ALL, "word"):
+            for expression in ("sizes 1 TO 3", "sizes 1 TO 3 AND sizes 2 TO 9", "sizes 1 TO 3 OR sizes 30 TO 40"):
+                result = case.search(text, expression, facets=("tags",))
+                assert (result.total, len(result.hits)) == (5, 5)
+                assert result.facets["tags"] == {"a": 5, "b": 5}
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("price < 0", False), ("price >= 0", True), ("price > -0.0", False), ("price <= -0.0", True),
+        ("price 0 TO -0.0", True), ("price = 0", True), ("price != 0", False),
+    ])  # fmt: skip
+    def test_negative_zero_equals_zero(self, case: Case, expression: str, expected: bool) -> None:
+        case.add(page("one", price=-0.0), page("list", price=[-0.0]), page("zero", price=0))
+        assert set(case.ids(MATCH_ALL, expression)) == ({"one", "list", "zero"} if expected else set())
+
+    def test_fraction_with_seventeen_digits_equals_itself(self, case: Case) -> None:
+        random = Random(3)
+        numbers = [random.uniform(-1e6, 1e6) for _ in range(60)] + [random.random() for _ in range(60)]
+        case.add(*(page(str(at), price=number, sizes=[number, 7]) for at, number in enumerate(numbers)))
+        for at, number in enumerate(numbers):
+            for expression in (f"price = {number!r}", f"sizes = {number!r}", f"price {number!r} TO {number!r}"):
+                assert case.ids(MATCH_ALL, expression) == [str(at)]
+
+    @pytest.mark.parametrize("date", ["2024-05-01t10:20:30z", "2024-05-01T10:20:30z", "2024-05-01 10:20:30"])
+    def test_every_accepted_form_of_a_date_is_compared_sorted_and_counted(self, case: Case, date: str) -> None:
+        case.add(page("old", date="2020-01-01"), page("new", date=date), page("none"))
+        assert case.ids(MATCH_ALL, "date > 2024-05-01") == case.ids(MATCH_ALL, f"date = '{date}'") == ["new"]
+        assert case.ids(MATCH_ALL, sort=(SortKey("date", True),)) == ["new", "old", "none"]
+        result = case.search(MATCH_ALL, facets=("date",))
+        assert (sum(result.facets["date"].values()), result.facet_stats["date"].max) == (2, 1714558830)

@@ -136,7 +136,7 @@ class FakeMeilisearch:
                 "A Content-Type header is missing. Accepted values for the "
                 "Content-Type header are: `application/json`, `application/x-ndjson`, `text/csv`",
             )
-        wish: Any = json.loads(body) if body else None
+        wish: Any = json.loads(body, parse_float=_parsed_as_by_serde) if body else None
         match (method, names):
             case ("GET", ["health"]):
                 return _json(200, {"status": "available"})
@@ -547,3 +547,12 @@ def _error(refusal: Refusal) -> Reply:
 
 def _json(status: int, body: Any) -> Reply:
     return status, {"Content-Type": "application/json"}, json.dumps(body).encode()
+
+
+def _parsed_as_by_serde(text: str) -> float:
+    """Parse a number as serde_json does by default: digits as a double, times or divided by a power of ten."""
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits, power = float(int(whole + fraction)), int(exponent or 0) - len(fraction)
+    number = digits / float(f"1e{-power}") if power < 0 else digits * float(f"1e{power}")
+    return -abs(number) if text.startswith("-") else number
