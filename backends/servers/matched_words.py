@@ -31,6 +31,7 @@ from backends.servers.tokenizer import (
     query_parts,
     query_stop_words,
     spell_signs,
+    split_words,
     without_stop_words,
 )
 from backends.standard_fields import TEXT_FIELDS
@@ -266,7 +267,7 @@ class WordSearch:
             lowered = text.lower()
             sought = [each for each in sought if not each.occurs_in(lowered)]
             if sought and (not text.isascii() or has_signs(text)):
-                words = set(self._words(text))
+                words = set(self._read(text))
                 sought = [each for each in sought if not any(map(each.matches, words))]
             if sought:
                 forms = set(other_forms(text))
@@ -278,10 +279,7 @@ class WordSearch:
     def _read(self, text: str) -> list[str]:
         if text.isascii() and not has_signs(text):
             return _ASCII_WORD.findall(text.lower())
-        return list(self._words(text))
-
-    def _words(self, text: str) -> Iterator[str]:
-        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
+        return split_words(spell_signs(text), self.fold)
 
     def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield each word that no document contains, with the most similar word of this document.
