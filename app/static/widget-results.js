@@ -18,6 +18,7 @@
  *   own, page                          attributes lang and dir: of the box's own texts, of results
  *   number(n)                          a number as the language writes it
  *   make(name, attributes, …children)  an element
+ *   icon(name)                         a picture, such as "none" or "problem"
  *   field(input)                       the field with its icon and the button that empties it
  *   dress(root, css)                   gives a shadow root the box's style sheet, and more
  *   wrap(…children)                    what must surround all in such a root: the page's style ends there
@@ -110,6 +111,9 @@ const STYLE = `
   .view .quiet { border: 0; min-height: 32px; padding: 4px 0; color: var(--accent); text-decoration: underline; text-underline-offset: 3px; background: none; text-align: start; }
   .line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; margin-bottom: 8px; }
   .view .status { flex: 1 1 10em; padding: 0; font-size: 15px; }
+  .view .status.alone { flex-basis: 100%; padding: 40px 24px 16px; font-size: 17px; }
+  .line:has(> .alone) { justify-content: center; }
+  .line:has(> .alone) ~ * .queries { justify-content: center; }
   .view .notice { padding: 10px 12px; margin-bottom: 12px; border: 1px solid var(--rule); border-radius: var(--radius); }
   .order { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 14px; color: var(--soft); }
   .facets { display: none; margin-bottom: 16px; }
@@ -461,8 +465,9 @@ function makeView(core, container) {
 
   // --- What is shown
 
-  function say(key, values) {
-    status.replaceChildren(...spoken(key, values));
+  function say(key, values, picture) {
+    status.replaceChildren(...(picture ? [core.icon(picture)] : []), ...spoken(key, values));
+    status.classList.toggle("alone", Boolean(picture));
     again.hidden = true;
   }
 
@@ -474,17 +479,18 @@ function makeView(core, container) {
       list.replaceChildren();
       notice.hidden = more.hidden = true;
     }
-    say(reason);
+    say(reason, {}, isKept ? "" : "problem");
     again.hidden = false;
     core.emit("error", { reason });
   }
 
   function tellCount() {
     if (!total) {
-      say("none", { q: state.text });
+      say("none", { q: state.text }, "none");
       return;
     }
     status.replaceChildren(...core.counted(shown));
+    status.classList.remove("alone");
     again.hidden = true;
     const length = Math.min(total, state.page * PAGE);
     if (length < total) status.append(" (", ...spoken("shown", { n: number(length), all: number(total) }), ")");

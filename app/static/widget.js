@@ -964,7 +964,7 @@ function makeCore(BASE, settings, host, selected) {
   };
 
   return {
-    ...language, element: host, settings, service, page, make, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
+    ...language, element: host, settings, service, page, make, icon, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
     popular: service.findPopular,
     field: fieldOf, hit: makeHit, sections: makeSections, answer: makeAnswer, remember, log, emit,
   };

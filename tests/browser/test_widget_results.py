@@ -193,9 +193,12 @@ class TestRefining:
     def test_filters_without_results_can_be_removed(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=tickets&f.section=help&f.nothing=1", body=PLACE)
         visitor.finds("Nothing matches “tickets”.")
+        (picture,) = visitor.seen(".status.alone > svg")
+        assert picture.size == {"width": 44, "height": 44}
         (clear,) = [found for found in visitor.seen("button") if found.text == "Remove all filters"]
         clear.click()
         visitor.finds("1 result")
+        assert not visitor.seen(".status > svg")
         assert visitor.address() == {"q": ["tickets"]}
         assert visitor.hits() == [f"Lighthouse tickets {EVIL}"], "what documents say is text"
         assert not visitor.seen("img")
