@@ -47,9 +47,9 @@ from schemas.search_settings import (
 )
 from schemas.settings_previews import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES
 from schemas.validation.documents import (
+    MAX_ADDITIONAL_FIELDS,
     MAX_BATCH,
     MAX_DOCUMENT_BYTES,
-    MAX_FURTHER_FIELDS,
     MAX_ID_LENGTH,
     MAX_URL_LENGTH,
 )
@@ -146,7 +146,7 @@ SIZES = {
     "body of a login, a registration, and other forms for anyone": MAX_OPEN_BODY_BYTES,
     "body of any other request": SETTING["MAX_BODY_BYTES"],
     "one document": MAX_DOCUMENT_BYTES,
-    "additional fields of one document": MAX_FURTHER_FIELDS,
+    "additional fields of one document": MAX_ADDITIONAL_FIELDS,
     "different additional fields of one site": SETTING["MAX_SITE_FIELDS"],
     "a document's `id`": MAX_ID_LENGTH,
     "a document's `url`": MAX_URL_LENGTH,

@@ -46,7 +46,7 @@ MAX_BATCH = 10_000
 MAX_ID_LENGTH = 512
 MAX_URL_LENGTH = 2_048
 MAX_DOCUMENT_BYTES = 1_048_576
-MAX_FURTHER_FIELDS = 100
+MAX_ADDITIONAL_FIELDS = 100
 
 MAX_SECTIONS = 400
 MAX_SECTION_TITLE = 500
@@ -153,7 +153,7 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
             document[name] = value  # Checked below, with the content.
         elif value is not None:
             further += 1
-            if further > MAX_FURTHER_FIELDS:
+            if further > MAX_ADDITIONAL_FIELDS:
                 continue
             kind, value, problem = _further_value(value)
             if problem is not None:
@@ -166,8 +166,10 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
     problems.extend(_standard_problems(document))
     if SECTIONS in document and not _is_list_of_strings(document[SECTIONS]):
         problems.extend(_section_problems(document[SECTIONS], document.get("content") if whole else None))
-    if further > MAX_FURTHER_FIELDS:
-        problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} additional fields", "too_many_fields")))
+    if further > MAX_ADDITIONAL_FIELDS:
+        problems.append(
+            ("", Problem(f"must have at most {MAX_ADDITIONAL_FIELDS} additional fields", "too_many_fields"))
+        )
     if problems:
         raise DocumentProblems(problems)
     try:
