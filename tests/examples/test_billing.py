@@ -55,6 +55,9 @@ class Stripe:
         elif path == "/v1/checkout/sessions":
             self.sessions.append(parse_qs(body.decode()))
             answer = {"id": "cs_1", "object": "checkout.session", "url": "https://checkout.stripe.com/c/pay/cs_1"}
+        elif path == "/v1/subscriptions":
+            data = [each for each in self.subscriptions.values() if each["status"] != "canceled"]
+            answer = {"object": "list", "has_more": False, "data": data}
         else:
             answer = self.subscriptions[path.rpartition("/")[2]]
         start_response(status, [("Content-Type", "application/json")])
@@ -169,6 +172,11 @@ def test_upgrade_leads_to_stripe_with_the_account_and_the_price(billing: Billing
     assert form["subscription_data[metadata][plan]"] == ["pro"]
 
 
+def test_nonexistent_account_cannot_pay(billing: Billing) -> None:
+    assert billing.get("/upgrade?account=999&plan=pro").status_code == 404
+    assert billing.stripe.sessions == []
+
+
 @pytest.mark.parametrize("query", ["", "account=1&plan=golden", "account=x&plan=pro", "plan=pro"])
 def test_invalid_upgrade_is_rejected(billing: Billing, query: str) -> None:
     assert billing.get(f"/upgrade?{query}").status_code == 400
@@ -235,6 +243,16 @@ def test_end_of_an_earlier_subscription_keeps_the_plan_of_a_newer_one(billing: B
     billing.send(billing.event(subscription="sub_2"))
     billing.subscribe(tenant, "starter", "canceled", "sub_1")
     billing.send(billing.event("deleted", subscription="sub_1"))
+
+    assert billing.state(tenant) == ("pro", None)
+
+
+@pytest.mark.parametrize("status", ["canceled", "unpaid"])
+def test_earlier_subscription_keeps_the_same_plan_of_a_newer_one(billing: Billing, tenant: Tenant, status: str) -> None:
+    billing.subscribe(tenant, "pro", status, "sub_1")
+    billing.subscribe(tenant, "pro", "active", "sub_2")
+    billing.send(billing.event(subscription="sub_2"))
+    assert billing.send(billing.event(subscription="sub_1")).status_code == 200
 
     assert billing.state(tenant) == ("pro", None)
 
