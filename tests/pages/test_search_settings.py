@@ -280,7 +280,7 @@ def test_languages_are_listed_by_name(person: Person, tenant: Tenant) -> None:
     open_page(person, tenant, "advanced")
     options = person.page.one("select", name="language").all("option")
     names = sorted(language.name for language in LANGUAGES.values())
-    assert [found.text for found in options] == ["Detect automatically for each page", *names]
+    assert [found.text for found in options] == ["Detect for each page", *names]
     assert [found.text for found in options if "selected" in found.attributes] == ["German"]
 
 
