@@ -28,6 +28,7 @@ never change type:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -55,6 +56,11 @@ from backends.values import INT64, parse_instant, value_text
 STANDARD_SORTS = {name: f"_s_{name}" for name in SORTED_FIELDS if name != "date"}
 _STRINGS = tuple(field for field in STANDARD if field.kind in ("text", "address"))
 _EMPTY = {field.name: "" for field in _STRINGS if field.required}
+
+_MAX_WORD_CHARACTERS = 10_000
+"""Longer words are split: 0.24.1 never answers a search with highlights that finds a word of 99,000 characters."""
+
+_LONG_WORD_OR_WORD = re.compile(rf"(\S{{{_MAX_WORD_CHARACTERS}}})|\S+")
 
 SECTION_TITLES = "_sections"
 STORED_SECTIONS = "_places"
@@ -170,7 +176,7 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
     for field in _STRINGS:
         value = fields.get(field.name)
         if isinstance(value, str):
-            columns[field.name] = plain_punctuation(value)
+            columns[field.name] = _searched_text(value)
             _add_standard_text(columns, field.name, value)
     terms.add(term("id", "exact", document.id))
     date = fields.get("date")
@@ -184,12 +190,20 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
             _add_further(columns, name, value, types)
     if document.sections:
         titles = [section.title for section in document.sections]
-        columns[SECTION_TITLES] = list(map(plain_punctuation, titles))
+        columns[SECTION_TITLES] = list(map(_searched_text, titles))
         columns[STORED_SECTIONS] = pack(document.sections).decode()
         if words := extra_words(" ".join(titles)):
             columns[f"_g{SECTION_TITLES}"] = words
     columns["_terms"] = sorted(terms)
     return columns
+
+
+def _searched_text(text: str) -> str:
+    """Return what Typesense searches in a text. The length may differ: hits show the text of the stored document."""
+    plain = plain_punctuation(text)
+    if len(plain) <= _MAX_WORD_CHARACTERS:
+        return plain
+    return _LONG_WORD_OR_WORD.sub(lambda match: f"{match[0]} " if match[1] else match[0], plain)
 
 
 def _add_standard_text(columns: dict[str, Any], name: str, value: str) -> None:

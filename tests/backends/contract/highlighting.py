@@ -89,6 +89,12 @@ class HighlightContract:
         assert "<em>" in hit.formatted["title"]
         assert "content" in hit.document
 
+    def test_page_with_a_word_of_100000_characters_is_highlighted(self, case: Case) -> None:
+        case.add(page("a", "A zebra", f"The word zebra{'q' * 100_000} begins like it"))
+        formatted = case.search("zebra", highlight=Highlight()).hits[0].formatted
+        assert formatted is not None
+        assert formatted["title"] == "A <em>zebra</em>"
+
     def test_hits_are_passed_to_the_callback_one_by_one(self, case: Case) -> None:
         case.add(*(page(f"{number}", "shared word") for number in range(5)))
         query = SearchQuery("shared", limit=4, facets=("id",), highlight=Highlight(), kinds=case.kinds)
