@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -187,6 +188,9 @@ _NAMES = {
 }
 
 
+_TOO_FEW = re.compile("must have ([1-9]\\d* to \\d+) items")
+
+
 @dataclass(frozen=True, slots=True)
 class Problems:
     """Problems of settings: maps a path, such as ``rules[3].when.query``, to sentences."""
@@ -224,5 +228,7 @@ def _sentence(field: str, message: str) -> str:
         subject = f"Item {int(rest.rstrip(']')) + 1} of {_NAMES.get(name, name)}"
     else:
         label = _NAMES.get(name, name.replace("_", " "))
+        if limits := _TOO_FEW.fullmatch(predicate):
+            return f"Add {limits[1]} {'words' if field.startswith('synonyms') else label}."
         subject = "This" if rest or "." not in field else label[:1].upper() + label[1:]
     return f"{subject} {predicate}."

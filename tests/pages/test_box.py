@@ -10,7 +10,7 @@ import time_machine
 from flask import Flask
 
 from app.clock import now
-from tests.callers import ApiClient, Tenant
+from tests.callers import ApiClient, Tenant, page
 from tests.pages.people import Person, register_person
 
 
@@ -86,6 +86,17 @@ def test_sightings_exclude_our_own_preview(
 
     assert told == (f"Seen on {host}, 5 minutes ago." if host else told)
     assert told.startswith("Seen" if host else "Not used on any page yet.")
+
+
+@pytest.mark.parametrize(("origin", "is_shown"), [("http://localhost", True), ("https://shop.example.com", False)])
+def test_dashboard_asks_for_the_search_box_until_a_page_uses_it(
+    app: Flask, person: Person, tenant: Tenant, origin: str, is_shown: bool
+) -> None:
+    tenant.private.post("/api/v1/index/bulk", json={"documents": [page("a")]})
+    tenant.public.get("/v1/client-info", headers={"Origin": origin})
+    app.extensions["runtime"].keys_last_used.flush()
+
+    assert ("Next: add the search box" in person.go("/dashboard").text) == is_shown
 
 
 def test_requests_with_search_keys_are_not_sightings(app: Flask, person: Person, tenant: Tenant) -> None:

@@ -225,8 +225,8 @@ def test_ambiguous_page_offers_candidates(person: Person, tenant: Tenant) -> Non
 
 
 MISTAKES = {
-    "synonyms__0__words": ("alone", "This must have 2 to 50 items."),
-    "pinned__0__query": ("hours", "Pages must have 1 to 50 items."),
+    "synonyms__0__words": ("alone", "Add 2 to 50 words."),
+    "pinned__0__query": ("hours", "Add 1 to 50 pages."),
     "hidden__0__add": ("zeppelin", "No page was found for “zeppelin”."),
     "boosts__0__value": ("docs", "Path must begin with / or *, such as /blog/*."),
     "rules__0__do__redirect": (
@@ -260,6 +260,17 @@ def test_invalid_setting_is_reported_beside_its_row(person: Person, tenant: Tena
     if not name.endswith("__add"):
         assert form[name.replace("__", ".")] == typed
     assert settings_of(tenant)["synonyms"] == []
+
+
+@pytest.mark.parametrize("name", ["synonyms__0__words", "rules__0__do__redirect", "rules__0__when__from"])
+def test_field_with_an_invalid_value_is_marked(person: Person, tenant: Tenant, name: str) -> None:
+    open_page(person, tenant, name.partition("__")[0])
+
+    assert write(person, "Save", **{name: MISTAKES[name][0]}) == 400
+
+    marked = [field.attributes for field in person.page.all("input") if "aria-invalid" in field.attributes]
+    assert [attributes["name"] for attributes in marked] == [name.replace("__", ".")]
+    assert person.page.one("div", id=marked[0]["aria-describedby"]).text.startswith(MISTAKES[name][1])
 
 
 def test_concurrent_settings_are_shown_for_comparison(person: Person, tenant: Tenant) -> None:
