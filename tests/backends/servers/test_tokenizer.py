@@ -35,7 +35,9 @@ def test_word_boundaries_match_the_embedded_engine() -> None:
         kind = unicodedata.category(char)
         if kind in ("Cn", "Co", "Cs") or kind[0] in "LNM":
             continue
-        splits = terms_of(f"first{char}second") == ["first", "second"] and WORD.match(char) is None
+        # The embedded engine reads the numero sign as a word between two others.
+        terms = ["first", "no", "second"] if char == "№" else ["first", "second"]
+        splits = terms_of(f"first{char}second") == terms and WORD.match(char) is None
         if kind == "Cf" and not splits:
             continue  # The embedded engine ignores invisible characters; servers may end words at them.
         assert (char in word_boundaries()) == splits, f"U+{ord(char):04X}"
