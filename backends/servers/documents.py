@@ -38,6 +38,9 @@ def checked_index_name(index: str) -> str:
     return index
 
 
+_SORT_CHARACTERS = 40
+"""Characters by which a server sorts a text. With 300, Typesense needs 85 % more memory for texts of 500 characters."""
+
 _TOKEN_CHARACTERS = 96
 _FACET_BYTES = 400
 
@@ -59,10 +62,10 @@ def number_in_order(ordered: int) -> float:
 
 
 def sort_text(text: str) -> str:
-    """Return ASCII text that sorts like ``text`` without case and accents; never empty."""
+    """Return ASCII text that sorts like the beginning of ``text`` without case and accents; never empty."""
     # In hexadecimal, since servers sort text by their own rules. The prefix keeps the text from being empty, which they
     # would treat as missing.
-    return "0" + fold_to_sort(text).encode().hex()
+    return "0" + fold_to_sort(text)[:_SORT_CHARACTERS].encode().hex()
 
 
 def term(field: str, kind: str, value: str) -> str:

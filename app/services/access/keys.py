@@ -150,7 +150,7 @@ def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None
 
 
 def is_box_used(session: Session, account_id: int) -> bool:
-    """Whether a web page ever used a public key of the account; previews here are no such page."""
+    """Whether a web page ever used a public key of the account. Previews in the dashboard do not count."""
     used = select(Key.id).join(Site).where(listed(account_id), Key.type == "public", Key.seen_at.is_not(None))
     return session.scalar(used.limit(1)) is not None
 

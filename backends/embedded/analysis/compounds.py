@@ -122,7 +122,7 @@ def compounds_of(
         or not own_stems.isdisjoint(_SUFFIXES)
     ):
         return
-    # A key begins with the whole word if its stem is no beginning of it (*ikkuna*: *iku*).
+    # A key begins with the whole word if the word does not begin with its stem (*ikkuna*: *iku*).
     within = {_ANY_HEAD + term, *stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
     endings = {form[len(_ANY_HEAD) :][::-1] for each in within for form in with_articles(language, each)}
     for ending in sorted(endings):
