@@ -201,7 +201,7 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
 def _searched_text(text: str) -> str:
     """Return what Typesense searches in a text. The length may differ: hits show the text of the stored document."""
     plain = plain_punctuation(text)
-    if len(plain) <= _MAX_WORD_CHARACTERS:
+    if len(plain) <= _MAX_WORD_CHARACTERS or max(map(len, plain.split()), default=0) <= _MAX_WORD_CHARACTERS:
         return plain
     return _LONG_WORD_OR_WORD.sub(lambda match: f"{match[0]} " if match[1] else match[0], plain)
 

@@ -34,7 +34,7 @@ FINGERPRINTS = {
     7: "5409e75a17f00bc07d8842d25e86d7ebba29f11127eb52328ce5b4405a346742",
     8: "5409e75a17f00bc07d8842d25e86d7ebba29f11127eb52328ce5b4405a346742",
 }
-"""Digest of each schema version (8 changed only fractions, which the samples lack).
+"""Digest of each schema version. The samples lack what 8 changed: fractions, the numero sign, -0.0, dates with ``z``.
 
 If the fingerprint changes, raise ``SCHEMA_VERSION``.
 """
