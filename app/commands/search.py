@@ -36,7 +36,7 @@ def _rebuild_all(
     with runtime.database.read() as session:
         total = sum(count_site_documents(session, site.id) for site in sites)
     rebuilt: list[int] = []
-    with click.progressbar(length=total, label="Documents", hidden=quiet) as bar:
+    with click.progressbar(length=total, label=f"Indexing {total:,} documents", hidden=quiet) as bar:
         for site in sites:
             try:
                 runtime.rebuilder.rebuild(site.id, target, keep_old=keep_old, progress=bar.update)
