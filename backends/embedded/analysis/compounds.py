@@ -45,6 +45,7 @@ _SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "lijk", "ling", "nativ"
 _MIN_LETTERS = MIN_PART_LETTERS + MIN_LONG_PART_LETTERS
 _MAX_LETTERS = 40
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},{_MAX_LETTERS}}}(?![^\W_])")
+_WORD = re.compile(rf"[^\W_]{{{_MIN_LETTERS},}}")
 _WITHOUT_SIGNS = bytes(code if code >= 128 or chr(code).isalnum() else 32 for code in range(256))
 """Translation table for UTF-8: ASCII signs become spaces."""
 _WRITTEN = re.compile(rb"[^ ]{%d,}" % _MIN_LETTERS)
@@ -86,6 +87,9 @@ def _keys(language: str, written: bytes) -> tuple[str, ...]:
 def _terms(written: str) -> Sequence[str]:
     if len(written) <= _MAX_LETTERS and written.isascii() and written.isalpha():
         return (written,)
+    if len(written) > 2 * _MAX_LETTERS:
+        # Only the ends of words are needed, and the next pattern would look at each letter of a word 40 times.
+        written = " ".join(word[-_MAX_LETTERS:] for word in _WORD.findall(written))
     words = " ".join(_LONG_WORD.findall(written))
     # In these languages, every letter folds to plain ones.
     return [term for term in ANALYZER.analyze(words) if term.isascii() and term.isalpha()] if words else ()

@@ -27,3 +27,11 @@ def test_texts_without_spaces_are_not_cached() -> None:
     cached = _keys.cache_info().currsize
     assert compound_keys("de", ["、".join(["Geschenkgutschein"] * 1000)]) == ["niehcstugknehcseg|"]
     assert _keys.cache_info().currsize == cached
+
+
+def test_only_the_end_of_a_very_long_word_is_indexed() -> None:
+    word = "x" * 1_000 + "geschenkgutschein"
+
+    (key,) = compound_keys("de", [f"{word}, {word}2 {word}、{word}"])
+
+    assert key == "niehcstugknehcseg" + "x" * 23 + "|"
