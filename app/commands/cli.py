@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from app.plans import PlanTable
     from app.storage.database import Database
+    from backends.errors import BackendError
 
 OPEN_STORAGE = "open_storage"
 """Key of Flask's ``ScriptInfo.data`` under which ``site-search`` puts the function that opens database and plans."""
@@ -175,3 +176,8 @@ def installation(ctx: click.Context) -> tuple[Database, PlanTable]:
 def show(as_json: bool, value: Any, text: str) -> None:
     """Print ``value`` as JSON or ``text`` for people."""
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if as_json else text)
+
+
+def engine_problem(error: BackendError) -> str:
+    """Return what went wrong with the engine, followed by its own words, which only operators may see."""
+    return f"{error} ({error.__cause__})" if error.__cause__ else str(error)

@@ -11,6 +11,7 @@ import click
 import orjson
 from flask.cli import AppGroup
 
+from app.commands.cli import engine_problem
 from app.errors import ApiError
 from app.importers.fields import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
@@ -71,7 +72,7 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
         raise click.ClickException(error.message + progress_sentence(job.outcome)) from error
     except BackendError as error:
         raise click.ClickException(
-            f"{error} The documents imported so far are stored and will become searchable."
+            f"{engine_problem(error)} The documents imported so far are stored and will become searchable."
             + progress_sentence(job.outcome)
         ) from error
     _report(as_json, job.outcome)

@@ -8,6 +8,7 @@ from flask import current_app
 from flask.cli import AppGroup
 from sqlalchemy import select
 
+from app.commands.cli import engine_problem
 from app.models import Site
 from app.runtime import Runtime, runtime
 from app.services.indexing.site_indexes import RebuildUnderWay, count_site_documents, drop_kept_indexes
@@ -44,7 +45,7 @@ def _rebuild_all(
                 raise click.ClickException(f"Another process is rebuilding the index of site {site.id}.") from error
             except BackendError as error:
                 raise click.ClickException(
-                    f"Site {site.id}: {error} The old index stays in use; run the command again."
+                    f"Site {site.id}: {engine_problem(error)} The old index stays in use; run the command again."
                 ) from error
             rebuilt.append(site.id)
     return rebuilt
@@ -111,7 +112,7 @@ def learn_now(site_id: int | None, as_json: bool) -> None:
         try:
             queries = learn(current_runtime, each)
         except BackendError as error:
-            raise click.ClickException(f"Site {each}: {error} Run the command again.") from error
+            raise click.ClickException(f"Site {each}: {engine_problem(error)} Run the command again.") from error
         if queries is not None:
             learned[str(each)] = queries
     text = (

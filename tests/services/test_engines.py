@@ -195,6 +195,19 @@ def test_reindex_moves_sites_of_a_removed_engine_to_the_current_one(original: Te
     close_app(moved)
 
 
+def test_reindex_shows_operators_the_words_of_an_engine_that_fails(original: Tenant) -> None:
+    runtime = original.app.extensions["runtime"]
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise BackendUnavailable("The search engine did not accept the change.") from OSError("disk is full")
+
+    runtime.engines.default.create_index = fail
+    result = original.app.test_cli_runner().invoke(args=["search", "reindex"])
+
+    assert result.exit_code == 1
+    assert "did not accept the change. (disk is full) The old index stays in use" in " ".join(result.output.split())
+
+
 def test_two_engines_of_one_kind_require_different_names(tmp_path: Path) -> None:
     first, second = (f"tantivy://{tmp_path / name}" for name in ("first", "second"))
 
