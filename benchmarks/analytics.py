@@ -2,9 +2,10 @@
 
     python -m benchmarks.analytics [--events 10000000] [--queries 300000] [--database sqlite:////tmp/analytics.db]
 
-Queries follow Zipf's law; a seventh of them find nothing, others only some of the words; of those with results, two
-thirds lead to a click in every third search, on one of eight documents. Two sites of one account share the events 7:3.
-The days are loaded in bulk. Raw events are stored for the measurement of moving only: analytics never read them.
+Queries follow Zipf's law. A seventh of them have no results, and others have only partial results. For two thirds of
+the queries with results, every third search leads to a click on one of eight documents. Two sites of one account share
+the events 7:3. The days are loaded in bulk. Raw events are stored only to measure how they are moved, since analytics
+never read them.
 """
 
 from __future__ import annotations

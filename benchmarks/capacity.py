@@ -1,22 +1,23 @@
-"""How many machines, how much memory, and how much disk an installation needs, and what runs out first.
+"""The machines, memory, and disk space that an installation needs, and which of them runs out first.
 
-    python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \
+    python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \\
         [--changed-share 0.05] [--crawled-share 0.5] [--meilisearch PROGRAM] [--check]
 
-First it measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a write, and a
-crawled page; memory of a worker and of an open site; bytes of a page in SQL and in each engine's index, and of a stored
-search. Redis, PostgreSQL, and Typesense are measured if they are installed, Meilisearch if its program is
-named. Then it multiplies. Without ``--sites``, it does so for 100, 10,000, and 1,000,000 sites.
+The benchmark first measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a write,
+and a crawled page; memory of a worker and of an open site; bytes of a page in SQL and in each engine's index, and of a
+stored search. Redis, PostgreSQL, and Typesense are measured if they are installed, and Meilisearch if PROGRAM is its
+path. The needs of the installation are computed from these costs; without ``--sites``, for 100, 10,000, and 1,000,000
+sites.
 
-``--check`` compares the prediction with two real loads of different sizes, each of some seconds with visitors who type
-and writes at a fixed rate, and a crawl of twice as many pages as measured: the CPU time that they take, and the memory
-and the disk that they use.
+``--check`` compares the predicted CPU time, memory, and disk space with two real loads of different sizes. Each load
+lasts some seconds, with visitors who type and writes at a fixed rate, followed by a crawl of twice as many pages as
+were measured.
 
-Assumptions: the busiest hour has ``--peak`` times the searches of an average hour, machines should be at most 60
-percent busy then, visitors come at random times, all searches are typed in the search box (``--keystrokes 0``: none),
-and searches are stored for 400 days. Some sites are crawled once a day, and the others are written to. The costs are
-those of sites of ``--pages`` pages; a search of a much larger site costs more (``benchmarks/growth.py``). It leaves out
-semantic search, and pages that need a browser.
+Assumptions: the busiest hour has ``--peak`` times the searches of an average hour, and machines should then be at most
+60 percent busy. Visitors arrive at random times and type all searches in the search box (``--keystrokes 0`` disables
+this). Searches are stored for 400 days. Some sites are crawled once a day, and the others are written to. The costs
+apply to sites of ``--pages`` pages; a search of a much larger site costs more (``benchmarks/growth.py``). Semantic
+search and pages that need a browser are not included.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Whether clicks of visitors who mostly look at the top of a list make results better, and judged ones no worse.
+"""Whether learning from clicks improves results, although visitors mostly look at the top, and harms no judged ones.
 
-    python -m benchmarks.clicks              a better second page comes first; equal pages stay where they are
+    python -m benchmarks.clicks              a better second page comes first; equal pages keep their places
     python -m benchmarks.clicks DATA         nDCG@10 and MRR@10 of judged sets before and after a simulated month
 
-Visitors look at the place p of a list with a probability such as 1/p, and click what they look at with one that
-depends on how good it is: :data:`ATTRACTION` of its judgment. Each night the service's own rules learn from the clicks
-so far; the next day's visitors see the order that follows. DATA is as for ``benchmarks.relevance``. The run fails where
-a set gets worse.
+Visitors look at position p of a list with a probability such as 1/p. They then click with a probability that depends
+on the quality of the result: :data:`ATTRACTION` of its judgment. Each night, the service learns from all clicks so far,
+and the next day's visitors see the new order. DATA is as for ``benchmarks.relevance``. The run fails if a set gets
+worse.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Crawls of documentation that Debian installs, each package served as a separate website on loopback.
+"""Crawls of documentation packaged by Debian; each package is served as a separate website on loopback.
 
     apt-get install python3-doc postgresql-doc-15 python-django-doc libstdc++-12-doc
     python -m benchmarks.crawl /usr/share/doc/python3.11/html /usr/share/doc/postgresql-doc-15/html
 
-First run, second run of the unchanged site, a run after one page was removed, and one that is killed in the middle.
-Without ``--polite`` the crawler does not wait between two requests to a host, so that its own speed is seen and
-searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the
-time of searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page
-stays, or a killed run reads again what was read.
+There are four runs: the first one, a second one of the unchanged site, one after a page was removed, and one that is
+killed midway. Without ``--polite``, the crawler does not pause between requests to a host, to show its own speed and
+its largest effect on searches. The benchmark prints pages per second, the largest private memory of the crawling
+processes, and the time of searches before and during the crawl. It fails if the second run fetches a body, if a removed
+page stays, or if a run that continues a killed one reads a page again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MiniLM: time of a query, alone and beside documents, and memory of its process."""
+"""MiniLM: the time of a query, alone and while documents are embedded, and the memory of its process."""
 
 from __future__ import annotations
 

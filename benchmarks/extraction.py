@@ -9,14 +9,14 @@ Folders are of two kinds:
   postgresql-doc-15 git-doc libcommons-math3-java-doc libjackson2-annotations-java-doc openjdk-17-doc rust-doc
   libeigen3-doc doxygen-doc libfftw3-doc libglib2.0-doc libcairo2-doc apache2-doc libboost1.81-doc mkdocs-doc
   nodejs-doc.
-  `extraction_pages.json` says for each page what a person would keep of it. `--others` measures other pages instead,
-  up to N from each page's folder, by the same rules: pages that nobody looked at while the extractor was written.
+  `extraction_pages.json` specifies the part of each page that a person would keep. `--others` measures other pages
+  instead, up to N from each page's folder, by the same rules. The author of the extractor has not seen these pages.
 - A checkout of https://github.com/scrapinghub/article-extraction-benchmark: 181 news articles and blog posts, each with
   the text that a person kept.
 
-Per extractor: the share of its text that is not main text (boilerplate left), the share of the main text that it has
-not (text lost), both in words, as means over the pages; the share of code blocks and of tables it kept whole; pages per
-second of CPU. Extractors that are not installed are left out.
+For each extractor, the benchmark prints the share of its text that is not main text (boilerplate left) and the share of
+the main text that it lacks (text lost), both in words and averaged over the pages; the share of code blocks and tables
+that are complete; and pages per CPU second. Extractors that are not installed are skipped.
 """
 
 from __future__ import annotations

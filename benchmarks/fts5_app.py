@@ -1,4 +1,4 @@
-"""SQLite FTS5 behind a bare Flask view: what one might write instead in an afternoon."""
+"""SQLite FTS5 behind a bare Flask view: the search that a developer could write in an afternoon."""
 
 from __future__ import annotations
 

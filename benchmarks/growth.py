@@ -1,11 +1,12 @@
-"""Cost of a query as a site grows, with the index's size and the memory of the process that searches it.
+"""Cost of a query as a site grows, with the size of the index and the memory of the process that searches it.
 
     python -m benchmarks.growth PAGES.jsonl.gz [--sizes 1000,10000,100000,1000000] [--folder FOLDER]
 
-The embedded engine in process, without HTTP. Documents are parts of about 500 characters of real pages (see
-``benchmarks/pages.py``), so that a million of them differ. Every size is searched by a fresh process with the same
-queries, made of words of the first thousand documents: 20 hits with highlights. Printed: median and 99th percentile of
-CPU milliseconds a query, and the process's own (anonymous) memory and what it maps of the index's files.
+The embedded engine runs in process, without HTTP. Documents are parts of real pages (see ``benchmarks/pages.py``), each
+of about 500 characters, so that even a million of them differ. A new process searches each size with the same queries,
+which consist of words of the first thousand documents, for 20 hits with highlights. The benchmark prints the median and
+the 99th percentile of CPU milliseconds per query, the private (anonymous) memory of the process, and the size of the
+index files that it maps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Searching a manual for its headings: is the page first, and the section first of it?
+"""Searches of a manual for its own headings: how often the page comes first, and how often its section does.
 
-Run as ``python -m benchmarks.headings FOLDER…``; each folder holds a manual in HTML. Each heading that stands once in
-its manual may be drawn. Pages are searched with the titles of their sections and, beside that, without sections.
+    python -m benchmarks.headings FOLDER…
+
+Each folder contains a manual in HTML. The headings are drawn from those that occur only once in their manual. Pages are
+indexed with the titles of their sections and, for comparison, without sections.
 """
 
 from __future__ import annotations

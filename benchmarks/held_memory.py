@@ -1,13 +1,13 @@
-"""Private memory of a worker under mixed load over many sites.
+"""Private memory of a worker under a mixed load over many sites.
 
     python -m benchmarks.held_memory [--sites 1000] [--pages 200] [--minutes 60] [--documents PAGES.jsonl.gz]
 
-The service with its defaults (SQLite, the embedded engine, two workers) has as many sites, and 8 clients ask at once,
-as fast as they are answered: of 20 requests 17 are searches with highlights, one is a search with 100 hits, one asks
-for suggestions, and one writes a document. Sites and words are taken at random, so that hardly any index is open when
-it is needed. At the end of each minute come four bodies of 9 MB, 1,000 documents each, and searches that answer with
-100 of those. Printed for every minute, and half a minute after the last: the private memory of each worker in MB (pages
-that are neither shared with the master nor parts of files), and how many requests were answered so far.
+The service runs with its defaults (SQLite, the embedded engine, two workers). Eight clients send requests continuously:
+of 20 requests, 17 are searches with highlights, one is a search with 100 hits, one requests suggestions, and one writes
+a document. Sites and words are random, so hardly any index is open when it is needed. At the end of each minute, the
+clients send four bodies of 9 MB with 1,000 documents each, and searches that return 100 of these documents. For every
+minute, and half a minute after the last one, the benchmark prints each worker's private memory in MB (without pages
+shared with the master and without mapped files) and the number of responses so far.
 """
 
 from __future__ import annotations

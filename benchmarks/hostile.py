@@ -1,12 +1,12 @@
-"""CPU milliseconds of hostile queries on the embedded engine, beside the median of ordinary queries.
+"""CPU milliseconds of hostile queries on the embedded engine, compared with the median of ordinary queries.
 
     python -m benchmarks.hostile PAGES.jsonl.gz [--documents 10000] [--queries 20] [--index FOLDER]
 
-In process, through the backend, with 20 hits and highlights. Ordinary queries are the five kinds of
-``benchmarks.queries``. Every hostile query has words, values or numbers of its own, so that nothing an earlier one
-worked out helps. ``wide`` families search the same pages with 90 additional fields: 30 texts that differ in every
-document, 30 texts of few values, 20 numbers and 10 lists. Printed: median and worst of each family, and the ratio of
-both to the ordinary median.
+The engine runs in process, called through the backend, and returns 20 hits with highlights. Ordinary queries are the
+five kinds of ``benchmarks.queries``. Every hostile query has its own words, values, or numbers, so that no cached
+result of an earlier one helps. ``wide`` families search the same pages with 90 additional fields: 30 texts that differ
+in every document, 30 texts with few values, 20 numbers, and 10 lists. The benchmark prints the median and the maximum
+of each family, and the ratio of both to the ordinary median.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Cost of counting a request: our counter stores beside Flask-Limiter's own memory and Redis storages.
+"""Cost of counting a request: our counter stores, compared with Flask-Limiter's own memory and Redis storages.
 
     python -m benchmarks.limiters [--requests N] [--redis URL]
 
-First table: a whole Flask request with two limits (a minute, a day) and the X-RateLimit headers, less the same
-request without any limit. Second table: one step of a store alone, with everything a search needs: three windows, a
-search charged to the day's quota, and the account's credential epoch; and the same while the visitor types, when
-keystrokes are one search. CPU is this process' own; a Redis server's is not in it, the waiting for it is in the wall
-time. Each figure is the best of several rounds, taken in turns.
+The first table shows a whole Flask request with two limits (per minute and per day) and the X-RateLimit headers, minus
+the same request without limits. The second table shows one step of a store with everything that a search needs: three
+windows, a search charged to the daily quota, and the account's credential version; then the same step while a visitor
+types, when keystrokes count as one search. CPU time is this process's own. The time of a Redis server is not included,
+but waiting for it is part of the wall time. Each figure is the best of several interleaved rounds.
 
-Without --redis, a redis-server found on the PATH is started on a port of its own and ended afterwards.
+Without --redis, the benchmark starts the redis-server on the PATH on its own port, and stops it afterwards.
 """
 
 from __future__ import annotations

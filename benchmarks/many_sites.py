@@ -1,22 +1,22 @@
-"""Many sites in one installation, beside an installation with a single one.
+"""An installation with many sites, compared with an installation with a single site.
 
     python -m benchmarks.many_sites [--sites 1000] [--pages 200] [--installed 10000] [--documents PAGES.jsonl.gz]
 
 Two services with their defaults (SQLite, the embedded engine, two gunicorn workers) in temporary folders are filled
-over HTTP: one has a site, the other a thousand, each with a search key of its own and as many pages. Pages are made of
-made-up words with the frequencies of a language, or taken from the file that ``benchmarks.pages`` writes.
+over HTTP: one with a single site, the other with a thousand. Each site has its own search key and the same number of
+pages. Pages consist of made-up words with the frequencies of a language, or come from a file of ``benchmarks.pages``.
 
-* Latency: every search is sent to both, in turn, so that noise of the machine hits both alike, with other words each
-  time. Those to the many go over all sites evenly, so that hardly any index is open when it is needed; that of the
-  single site always is. "cold" is the first search with a key since the start of the service, which looks the key up
-  in SQL: to each of the many sites with its own, to the single one with as many keys. "warm" are later ones. Printed:
-  medians, 99th percentiles and CPU of the workers in milliseconds a search, and many sites / one site.
-* What a worker holds: resident memory, threads, file descriptors and memory mappings after the start, after the
-  searches of all sites, and when nobody has searched for a while; and what one open index adds to a process, as it
-  is opened and after a few searches.
-* Start: from the start of gunicorn until both workers are there and /readyz says 200, then until the first answered
-  search, with 10 sites and with 10,000. Those are copies of one site with 20 pages: rows in SQL, and an index whose
-  files are links to the first one's.
+* Latency: every search is sent to both services in turn, so that noise affects both alike, and with new words each
+  time. The searches cover the thousand sites evenly, so their indexes are hardly ever open when needed; the index of
+  the single site always is. "cold" is the first search with a key since the service started, which looks the key up in
+  SQL; the single site has as many keys as there are sites. "warm" are later searches. The benchmark prints medians,
+  99th percentiles, and CPU milliseconds of the workers per search, and the ratio of many sites to one site.
+* Memory of a worker: resident memory, threads, file descriptors, and memory mappings after the start, after a search of
+  every site, and after a while without searches; and the memory that one open index adds to a process, when it is
+  opened and after a few searches.
+* Start: the time from the start of gunicorn until both workers are running and /readyz returns 200, and then until the
+  first search is answered, with 10 and with 10,000 sites. These sites are copies of one site with 20 pages: rows in
+  SQL, and an index whose files are links to the first site's files.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Sets for ``benchmarks.relevance`` in more languages, from collections that anyone can get.
+"""Sets for ``benchmarks.relevance`` in more languages, from public collections.
 
     python -m benchmarks.more_sets OUT --questions XQUAD_FOLDER --help-pages /usr/share/libreoffice/help
 
-XQUAD_FOLDER holds ``xquad.<language>.json``, paragraphs of an encyclopedia and questions about them (of the repository
-``google-deepmind/xquad``, CC-BY-SA-4.0). The help pages are those of Debian's ``libreoffice-help-*`` packages
-(MPL-2.0); queries are entries of their own index that lead to one page. Every set of those has at most 500 pages and
-400 queries, always the same ones. ``python -m benchmarks.relevance OUT`` then prints the figures.
+XQUAD_FOLDER contains ``xquad.<language>.json``: paragraphs of an encyclopedia and questions about them (from the
+repository ``google-deepmind/xquad``, CC-BY-SA-4.0). The help pages are those of Debian's ``libreoffice-help-*``
+packages (MPL-2.0); the queries are entries of their index that lead to a single page. Every set of help pages has at
+most 500 pages and 400 queries, which are the same in every run. ``python -m benchmarks.relevance OUT`` prints the
+figures.
 """
 
 from __future__ import annotations

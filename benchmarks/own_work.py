@@ -1,11 +1,12 @@
-"""Cost of a search without the engine, beside bare Flask returning the same bytes under the same gunicorn.
+"""Cost of a search without the engine, compared with bare Flask returning the same bytes under the same gunicorn.
 
     python -m benchmarks.own_work [--requests 4000] [--rounds 5]
 
-The service runs with an engine that answers from memory (``benchmarks/constant_engine.py``), so all that is measured
-is HTTP, the key, both request limits, the quota, the event on disk and its way into SQL, the checks of the parameters
-and the encoding of the answer. Printed for answers of two sizes: CPU time a request of the worker process (user and
-system, from ``/proc``), the median of the rounds, and the ratio. Both are asked in turn over one kept-alive connection.
+The service runs with an engine that returns results from memory (``benchmarks/constant_engine.py``). The measured cost
+is therefore only HTTP, the key, both request limits, the quota, writing the event to disk and moving it to SQL,
+checking the parameters, and encoding the response. For responses of two sizes, the benchmark prints the CPU time per
+request of the worker process (user and system, from ``/proc``) as the median of all rounds, and the ratio to bare
+Flask. Requests to both alternate, each over one kept-alive connection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""HTML pages of folders as documents: ``python -m benchmarks.pages OUT.jsonl.gz [--most N] FOLDER …``
+"""HTML pages in folders as documents: ``python -m benchmarks.pages OUT.jsonl.gz [--most N] FOLDER …``
 
-Debian's ``*-doc`` packages put plenty of them into ``/usr/share/doc``. Pages are taken in a fixed pseudo-random
-order, so that the first N are of every kind; each is cut at 60,000 characters.
+Debian's ``*-doc`` packages install many pages in ``/usr/share/doc``. Pages are read in a fixed pseudo-random order, so
+that the first N pages are a mix of all kinds. Each page is truncated at 60,000 characters.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m benchmarks.pdf_text DIR
 
-DIR is an unpacked `usr/share` of the Debian packages maint-guide, debian-reference-en, and doxygen-doc. Per extractor
-and manual: the share of the HTML pages' words that the PDF's text has not (some of it is the pages' navigation), the
-share of its words that no page has (broken or joined ones), and seconds of CPU. Extractors that are not installed are
-left out.
+DIR is an unpacked `usr/share` of the Debian packages maint-guide, debian-reference-en, and doxygen-doc. For each
+extractor and manual, the benchmark prints the share of the HTML pages' words that the PDF's text lacks (some belong to
+the pages' navigation), the share of the text's words that no page contains (broken or joined words), and CPU seconds.
+Extractors that are not installed are skipped.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Relevance of search results on judged sets, beside other systems on the same documents.
+"""Relevance of search results on judged sets, compared with other systems on the same documents.
 
     python -m benchmarks.relevance DATA                                  the engine alone, in memory
     python -m benchmarks.relevance DATA --url http://127.0.0.1:8000 --key svc_prv_…    a running service
     python -m benchmarks.relevance DATA --floors benchmarks/relevance_floors.json      fail below these figures
-    python -m benchmarks.relevance DATA --floors … --renew                             take today's figures for floors
+    python -m benchmarks.relevance DATA --floors … --renew                             use measured figures as floors
 
-DATA holds one folder a set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``queries.typo.jsonl``,
-``queries.prefix.jsonl``, ``queries.keywords.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new
-site, which is deleted again; the account's plan must have room for one more site and key, and for the documents.
+DATA contains one folder per set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``queries.typo.jsonl``,
+``queries.prefix.jsonl``, ``queries.keywords.jsonl``), and ``qrels.tsv``. Over HTTP, each set is indexed into a new
+site, which is deleted afterwards; the account's plan must allow another site, another key, and the documents.
 
-nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgments above 0.
-A query without hits counts as 0. The run fails where a row does not reach the best of the other systems, falls below
-its floor or has none.
+nDCG@10 has linear gains and the discount log2(rank + 1). MRR@10, Success@5, and Recall@100 count judgments above 0. A
+query without hits counts as 0. The run fails if a row does not reach the best of the other systems, is below its floor,
+or has no floor.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""Speed of ``/v1/search``, beside Typesense and Meilisearch called directly, and SQLite FTS5 behind a bare Flask view.
+"""Speed of ``/v1/search``, compared with direct calls of Typesense and Meilisearch, and FTS5 behind a Flask view.
 
-    python -m benchmarks.search_speed PAGES.jsonl.gz \
+    python -m benchmarks.search_speed PAGES.jsonl.gz \\
         --typesense http://127.0.0.1:8108 --typesense-key KEY --meilisearch http://127.0.0.1:7700 --clients 16 64
 
-First one client: the same documents and queries, one kept-alive connection each, the systems in turn for every query,
-so that noise of the machine hits all alike. The service answers 20 hits with content and highlights, checks the key,
-counts both request limits and the quota, and writes the event to disk; Typesense answers 20 hits with highlights on
-POST /multi_search; Meilisearch answers 20 hits with highlights and the content cropped; FTS5 answers 20 hits with
-content and a highlighted snippet under the same gunicorn. An index whose many segments are merged once nobody writes
-any more is measured after that. Printed: medians and 99th percentiles in milliseconds, and the ratio of the others to
-the service (above 1: the service is faster); then the ratio for those queries alone for which both answer as many hits.
+The first part uses one client with one kept-alive connection to each system. All systems have the same documents and
+queries, and run each query in turn, so that noise affects all alike. The service returns 20 hits with content and
+highlights, checks the key, counts both request limits and the quota, and writes the event to disk. Typesense returns 20
+hits with highlights on POST /multi_search. Meilisearch returns 20 hits with highlights and cropped content. FTS5
+returns 20 hits with content and a highlighted snippet, under the same gunicorn. Indexes that merge their segments after
+writing are measured after the merge. The benchmark prints medians and 99th percentiles in milliseconds, and the ratio
+of each system's time to the service's (above 1, the service is faster); then the ratio for only those queries for which
+both return equally many hits.
 
-Then, with ``--clients``, so many at once, again in turns: answers a second, and the median and the 99th percentile of
-the time to an answer. Clients ask again as soon as they have an answer, so the more clients, the longer it takes. Last,
-one of twenty requests is a long one: the most frequent words, 100 hits, a filter, a sort, and facets.
+``--clients`` adds a part with concurrent clients, again system by system. It prints responses per second, and the
+median and the 99th percentile of the time to a response. A client sends its next request as soon as it has a response,
+so times grow with the number of clients. In the last part, one of twenty requests is long: the most frequent words, 100
+hits, a filter, a sort, and facets.
 """
 
 from __future__ import annotations

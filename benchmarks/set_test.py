@@ -1,14 +1,15 @@
-"""The set test: which writes survive while processes are killed, paused, and slowed.
+"""The set test: whether acknowledged writes survive while processes are killed, paused, and slowed.
 
     python -m benchmarks.set_test SEED MINUTES [--on files|servers|typesense] [--history FILE]
 
-After Jepsen's test of this name. Four clients write batches of documents with ids of their own, two search, and one
-makes and deletes keys, while one or two parts at a time are killed (SIGKILL), paused (SIGSTOP), slowed to a tenth of
-their time, or locked for up to eight seconds. ``files`` is one service of two workers with SQLite and the embedded
-engine, ``typesense`` the same with Typesense, and ``servers`` two services of two workers each that share a PostgreSQL,
-a Redis, and a Typesense. Printed: what was done, what was lost, and every promise that was broken. The seed decides
-what is sent and what is broken, but not which thread comes first. With ``--history``, each request is kept, one JSON
-array a line.
+The test follows Jepsen's test of the same name. Four clients write batches of documents with their own IDs, two clients
+search, and one creates and deletes keys. Meanwhile, one or two parts at a time are killed (SIGKILL), paused (SIGSTOP),
+slowed to a tenth of their speed, or locked, for up to eight seconds. ``files`` is one service of two workers with
+SQLite and the embedded engine; ``typesense`` is the same with Typesense; ``servers`` is two services of two workers
+each that share a PostgreSQL, a Redis, and a Typesense.
+
+The test prints the number of operations, the lost writes, and every broken promise. The seed determines the requests
+and the faults, but not the order of threads. ``--history`` writes each request to a file, as one JSON array per line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Single documents upserted by many clients to one site, beside one client doing the same.
+"""Single documents that many clients upsert to one site, compared with one client doing the same.
 
     python -m benchmarks.shared_commits [--clients 100] [--seconds 10] [--workers 2]
 
-Starts the service with its defaults (SQLite, the embedded engine) in a temporary folder. Every upsert is durable in
-SQL, in the index and searchable when it is answered. One client alone pays a commit per request; many share commits.
+The benchmark starts the service with its defaults (SQLite, the embedded engine) in a temporary folder. When an upsert
+returns, it is durable in SQL and in the index, and searchable. A single client pays for one commit per request; many
+clients share commits.
 """
 
 from __future__ import annotations

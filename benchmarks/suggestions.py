@@ -1,13 +1,14 @@
-"""CPU milliseconds of a suggestion, beside a search for the same text: of the work itself, and of whole requests.
+"""CPU milliseconds of a suggestion, compared with a search for the same text: the work alone, and whole requests.
 
     python -m benchmarks.suggestions DOCUMENTS.jsonl.gz [--queries QUERIES.jsonl] [--documents 20000] [--typed 150]
 
-The documents are those of a set that relevance is measured on, or of ``benchmarks.pages``. The site has the set's
-queries (else titles) as frequent ones. Texts are typed as people type them: beginnings of words of titles, of one to
-six letters, and a whole word with the beginning of the next. For each, in turn: ``/v1/suggest`` with eight suggestions,
-and ``/v1/search`` with 20 hits, with content and highlights and without highlights. *Work*: what the view has done
-by the services, once request, key and limits are checked, on a thread of this process. *Request*: all that a worker
-process of the running service does, from ``/proc``. Printed: medians, and what part of a search a suggestion is.
+The documents come from a set of ``benchmarks.relevance`` or from ``benchmarks.pages``. The site's frequent queries are
+the queries of the set, or else titles. Texts are typed as people type them: beginnings of title words, of one to six
+letters, and a whole word with the beginning of the next. For each text, the benchmark measures ``/v1/suggest`` with
+eight suggestions, and ``/v1/search`` with 20 hits, with content and highlights and without highlights. *Work* is the
+services' part of a request, after the checks of the request, key, and limits, in a thread of this process. *Request* is
+the total of a worker process of the running service, from ``/proc``. The benchmark prints medians, and the cost of a
+suggestion as a share of the cost of a search.
 """
 
 from __future__ import annotations

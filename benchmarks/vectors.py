@@ -2,11 +2,15 @@
 
     python -m benchmarks.vectors [--documents 200000] [--chunks 1] [--url postgresql+psycopg://…]
 
-An embedder that answers at once stands for the model (for which see ``benchmarks/embedder.py``), so all that is
-measured is the service's own. Printed: documents a second that the background work takes through SQL; bytes of a vector
-on disk (SQLite only); the time to see that a document was changed, and to make its vector; the median and the 99th
-percentile of what a mixed search adds, which is reading the vectors of a hundred hits and comparing them; and, in its
-place, comparing the query with all vectors of the site, held in memory by numpy.
+An embedder that returns vectors immediately replaces the model, so that only the service's own work is measured; see
+``benchmarks/embedder.py`` for the model. The benchmark prints:
+
+* the number of documents per second that the background work processes,
+* the bytes of a vector on disk (SQLite only),
+* the time to detect a changed document and store its vector,
+* the median and the 99th percentile of the time that semantic ranking adds to a search: reading the vectors of a
+  hundred hits and comparing them with the query,
+* for comparison, the time to compare the query with all vectors of the site, which numpy keeps in memory.
 """
 
 from __future__ import annotations
