@@ -107,7 +107,7 @@ def make_load(sites: int, wishes: argparse.Namespace) -> Load:
 
 
 def check(folder: Path, pages: Pages, wishes: argparse.Namespace, costs: Costs) -> list[float]:
-    """Compare the predictions with real loads; measured values divided by predicted values."""
+    """Compare the predictions with real loads. Returns the measured values divided by the predicted ones."""
     deviations = []
     for number, (sites, rate) in enumerate(CHECKS):
         load = Load(sites, wishes.pages, rate, wishes.keystrokes, rate / 6, wishes.pages_a_write)
@@ -142,7 +142,7 @@ def check_load(folder: Path, pages: Pages, load: Load, costs: Costs) -> list[flo
 
 
 def run(installation: Installation, pages: Pages, load: Load) -> tuple[float, int]:
-    """Let visitors type, and write, at the load's rate; mean bytes of memory of the workers, and the requests sent."""
+    """Send keystrokes and writes at the load's rate. Returns the workers' mean memory in bytes, and the requests."""
     searching = Searching.of(installation, pages)
     boxes, chance = Boxes(searching), random.Random(7)
     plan: list[tuple[float, int, Callable[[], object]]] = []
@@ -166,7 +166,7 @@ def run(installation: Installation, pages: Pages, load: Load) -> tuple[float, in
 
 
 def compare(name: str, measured: float, predicted: float) -> float:
-    """Print a measured value beside its prediction; the first divided by the second."""
+    """Print a measured value beside its prediction, and return the first divided by the second."""
     print(f"  {name:23} measured {measured:10,.3f}   predicted {predicted:10,.3f}   ratio {measured / predicted:.2f}")
     return measured / predicted
 
@@ -184,7 +184,7 @@ def show_costs(costs: Costs) -> None:
 
 
 def show_server_costs(servers: ServerCosts | None, engines: dict[str, EngineCosts]) -> None:
-    """Print what the servers need for a search and a page."""
+    """Print the costs of the servers for a search and for a page."""
     if servers:
         print(f"Redis: {servers.redis * 1e6:.0f} µs of CPU a request, so {1 / servers.redis:,.0f} a second at most")
         print(
@@ -199,7 +199,7 @@ def show_server_costs(servers: ServerCosts | None, engines: dict[str, EngineCost
 def predict(
     load: Load, peak: float, costs: Costs, servers: ServerCosts | None, engines: dict[str, EngineCosts]
 ) -> None:
-    """Print what an installation needs, and what of this machine runs out first."""
+    """Print the needs of an installation, and which resource of this machine runs out first."""
     cores, total_memory = os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     needed_cores, memory = load.cpu(costs, cores) / BUSY, load.memory(costs, cores)
     rows = load.searches / peak * DAY * RETENTION_DAYS * costs.row

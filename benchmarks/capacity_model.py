@@ -54,8 +54,8 @@ class ServerCosts:
     """CPU seconds of the servers that all machines share.
 
     Attributes:
-        redis: Of Redis per request.
-        search, page: Of PostgreSQL per search, and per written page.
+        redis: CPU seconds of Redis per request.
+        search, page: CPU seconds of PostgreSQL per search, and per written page.
         sql, row: Bytes of a page and of a stored search in PostgreSQL.
     """
 
@@ -72,11 +72,11 @@ class Load:
 
     Attributes:
         pages: Pages of each site.
-        searches: Searches per second. Those of a visitor who types count once.
+        searches: Searches per second. All searches while a visitor types one query count once.
         keystrokes: Requests that the search box sends for a search, each with one for suggestions; 0 for API searches.
         writes: Writes per second.
         written: Pages of a write.
-        crawled, unchanged: Crawled pages per second that are new or changed, and others.
+        crawled, unchanged: Crawled pages per second that are new or changed, and pages that are not.
         crawled_share: Share of the sites that are crawled instead of written to.
     """
 

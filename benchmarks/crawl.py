@@ -64,9 +64,9 @@ class DocSite:
     """A folder of documentation, served on its own loopback address, because politeness limits apply to each host.
 
     Attributes:
-        removed: Paths that are answered with 404.
-        bodies: How often each path's body was sent.
-        unchanged: How many requests were answered with 304.
+        removed: Paths that return 404.
+        bodies: Number of times that each path's body was sent.
+        unchanged: Number of requests that got a 304.
     """
 
     folder: Path

@@ -68,7 +68,7 @@ def phrase(text: str) -> str:
 
 
 def documentation(folders: list[Path], others: int = 0) -> Iterator[Sample]:
-    """The pages of `extraction_pages.json` that the folders have, or others beside them."""
+    """Yield the pages of `extraction_pages.json` that exist in the folders, or other pages of the same folders."""
     rules = json.loads(GOLD.read_text())
     listed = {page for rule in rules for page in rule["pages"]}
     chosen: set[str] = set()
@@ -90,7 +90,7 @@ def documentation(folders: list[Path], others: int = 0) -> Iterator[Sample]:
 
 
 def documentation_page(name: str, rule: dict[str, str], html: str) -> Sample:
-    """A page with the main text that a rule names."""
+    """Return a page with the main text that a rule selects."""
     document = parse(html)
     document.remove(rule["drop"])
     kept = document.select(rule["keep"])
@@ -136,25 +136,25 @@ def extractors() -> dict[str, Extractor]:
 
 
 def text_of_main_content(document: Document) -> str:
-    """turbohtml's main content."""
+    """Extract turbohtml's main content."""
     element = document.main_content()
     return node_to_text(element) if element is not None else ""
 
 
 def trafilatura(**options: bool) -> Extractor:
-    """trafilatura, tables included."""
+    """Extract with trafilatura, including tables."""
     module = importlib.import_module("trafilatura")
     return lambda html: module.extract(html, include_tables=True, include_comments=False, **options) or ""
 
 
 def resiliparse() -> Extractor:
-    """Resiliparse with its rules for main content."""
+    """Extract with Resiliparse and its rules for main content."""
     extract = importlib.import_module("resiliparse.extract.html2text").extract_plain_text
     return lambda html: extract(html, main_content=True)
 
 
 def readability() -> Extractor:
-    """readability-lxml; its HTML becomes text as ours does."""
+    """Extract with readability-lxml, and convert its HTML to text like ours."""
     module = importlib.import_module("readability")
 
     def extract(html: str) -> str:
@@ -167,7 +167,7 @@ def readability() -> Extractor:
 
 
 def justext() -> Extractor:
-    """jusText with its English stop words."""
+    """Extract with jusText and its English stop words."""
     module = importlib.import_module("justext")
     stop_words = module.get_stoplist("English")
     return lambda html: "\n\n".join(

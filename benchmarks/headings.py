@@ -31,7 +31,7 @@ SEED = 29
 
 
 def read_manual(folder: Path) -> list[Document]:
-    """The pages of a manual, as a crawl reads them."""
+    """Return the pages of a manual as a crawl reads them."""
     pages = []
     for path in sorted(folder.rglob("*.html")):
         address = f"https://example.com/{path.relative_to(folder)}"
@@ -54,7 +54,7 @@ def read_manual(folder: Path) -> list[Document]:
 
 
 def headings_of(documents: Sequence[Document], count: int) -> list[tuple[Document, Section]]:
-    """Some headings that stand once in the manual, but for those of pages."""
+    """Return some headings that occur only once in the manual, excluding page titles."""
     counts = Counter(section.title.lower() for document in documents for section in document.sections)
     counts.update(str(document.fields["title"]).lower() for document in documents)
     unique = [
@@ -80,7 +80,7 @@ def measure(backend: SearchBackend, index: str, headings: Sequence[tuple[Documen
 
 
 def milliseconds(backend: SearchBackend, index: str, headings: Sequence[tuple[Document, Section]], most: int) -> float:
-    """Median CPU time of a search for a heading, with marks and so many sections."""
+    """Return the median CPU milliseconds of a search for a heading, with highlights and this number of sections."""
     times = []
     for _, section in headings * 3:
         began = time.process_time()

@@ -58,7 +58,7 @@ class Material:
 
     Attributes:
         frequent: The 300 words that most documents have, the most frequent first.
-        usual: Words neither rare nor everywhere, of six letters and more.
+        usual: Words of six or more letters that are neither rare nor in most documents.
         unspaced: Runs of a script without spaces.
     """
 

@@ -34,7 +34,7 @@ class Pages:
     """Documents of sites, the same in every run.
 
     Args:
-        file: JSON lines to take them from; made up if not given.
+        file: JSON lines file with the documents; ``None`` generates documents.
     """
 
     def __init__(self, file: Path | None):

@@ -28,18 +28,18 @@ MANUALS = {
 
 
 def pdfium(file: Path) -> str:
-    """PDFium, by pypdfium2."""
+    """Extract with PDFium, through pypdfium2."""
     with importlib.import_module("pypdfium2").PdfDocument(file) as document:
         return "\n".join(document[number].get_textpage().get_text_range() for number in range(len(document)))
 
 
 def pypdf(file: Path) -> str:
-    """pypdf."""
+    """Extract with pypdf."""
     return "\n".join(page.extract_text() for page in importlib.import_module("pypdf").PdfReader(file).pages)
 
 
 def pdfminer(file: Path) -> str:
-    """pdfminer.six."""
+    """Extract with pdfminer.six."""
     text: str = importlib.import_module("pdfminer.high_level").extract_text(file)
     return text
 

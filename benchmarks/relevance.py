@@ -60,8 +60,8 @@ OTHERS: dict[str, dict[str, tuple[float, float]]] = {
     "xquad-es": {"FTS5": (.953, .996), "tantivy": (.948, .996), "BM25": (.964, .998), "Typesense": (.205, .230)},
     "xquad-zh": {"FTS5": (.117, .131), "tantivy": (.115, .130), "BM25": (.965, .996), "Typesense": (.579, .627)},
 }  # fmt: skip
-"""The two figures of each row that SQLite FTS5 3.40 (bm25, title weight 5, OR), tantivy 0.27 (title^3 + content, OR),
-BM25 with a stemmer (bm25s, k1 1.2, b 0.75, pairs of characters for CJK) and Typesense 0.24.1 reach."""
+"""The two figures of each row for SQLite FTS5 3.40 (bm25, title weight 5, OR), tantivy 0.27 (title^3 + content, OR),
+BM25 with a stemmer (bm25s, k1 1.2, b 0.75, pairs of characters for CJK) and Typesense 0.24.1."""
 
 Judgments = dict[str, dict[str, int]]
 Floors = dict[str, dict[str, float]]
@@ -268,7 +268,7 @@ class RunningService:
 
 
 def measures_of(row: Row) -> tuple[str, str]:
-    """The two measures by which rows are compared."""
+    """Return the two measures by which rows are compared."""
     return QUESTION if row.name.startswith(("xquad", "other-words")) and " " not in row.name else KNOWN_ITEM
 
 

@@ -90,7 +90,7 @@ class Measured:
 
 
 def measure(systems: Sequence[System], queries: Sequence[Query]) -> None:
-    """One client."""
+    """Measure the systems with one client."""
     for query in queries[:: max(1, len(queries) // 50)]:
         for system in systems:
             system.search(query)
@@ -151,7 +151,7 @@ def measure_clients(
     rounds: int,
     seconds: float,
 ) -> None:
-    """Many clients at once."""
+    """Measure the systems with concurrent clients."""
     shuffled = list(queries)
     random.Random(3).shuffle(shuffled)
     asked = [("short", query) for query in shuffled]

@@ -43,9 +43,9 @@ class System:
     """A search system to compare.
 
     Attributes:
-        connection: To it, with the headers it wants.
-        message: Makes the request of a search, as :meth:`Connection.message` does.
-        count_hits: Number of hits of a decoded answer.
+        connection: Connection to the system, with the headers that it requires.
+        message: Creates the request of a search, as :meth:`Connection.message` does.
+        count_hits: Returns the number of hits in a decoded response.
     """
 
     name: str

@@ -177,7 +177,7 @@ def measure_crawl(folder: Path, pages: Pages, count: int) -> tuple[float, float,
 
 
 def crawl(service: CrawlInstallation, ids: list[str]) -> tuple[float, float]:
-    """Crawl until these runs have ended; CPU seconds of all processes of the crawler, and bytes of their memory."""
+    """Crawl until these runs have ended. Returns CPU seconds and bytes of memory of all processes of the crawler."""
     process = service.start_worker()
     spent: dict[int, float] = {}
     memory = 0
@@ -223,7 +223,7 @@ def write_pages(installation: Installation, pages: Pages) -> None:
 
 
 def search_cold(installation: Installation, pages: Pages) -> None:
-    """Search each site once after its index was closed, some times."""
+    """Search each site once after its index was closed, repeatedly."""
     for _ in range(COLD_ROUNDS):
         time.sleep(IDLE_SECONDS + 1)
         Searching.of(installation, pages).search_all(len(installation.sites))
@@ -238,7 +238,7 @@ def cpu_of(installation: Installation, work: Callable[[], object]) -> float:
 
 
 def stored_size(installation: Installation) -> int:
-    """Return bytes of the database of a service that was stopped for that, and is running again."""
+    """Return the size of the database in bytes. Stops the service to measure it, and starts it again."""
     installation.server.stop()
     size = used(installation.server.folder)[0]
     installation.server.start()
@@ -247,7 +247,7 @@ def stored_size(installation: Installation) -> int:
 
 
 def used(folder: Path) -> tuple[int, int]:
-    """Return bytes on disk of the database, into which its journal is moved first, and of the indexes."""
+    """Return bytes on disk of the database, after its journal was merged into it, and of the indexes."""
     with closing(sqlite3.connect(folder / "service.db", timeout=60)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return (folder / "service.db").stat().st_size, size_of(folder / "indexes")
