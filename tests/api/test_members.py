@@ -193,7 +193,7 @@ class TestLastOwner:
         assert_error(tenant.private.put(path, json={"role": role}), 403, "insufficient_permission")
         assert_ok(tenant.private.put(path, json={"role": "owner"}))
 
-    def test_the_last_owner_cannot_be_removed(self, tenant: Tenant) -> None:
+    def test_last_owner_cannot_be_removed(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "editor")
         path = f"/api/members/{member_id(tenant, tenant.email)}"
         assert_error(tenant.browser.delete(path), 403, "last_owner")

@@ -81,7 +81,7 @@ class TestAccess:
     """Who may use the operator API."""
 
     @pytest.mark.parametrize(("method", "path"), CALLS)
-    def test_without_the_setting_every_url_is_missing_for_every_caller(
+    def test_operator_urls_return_404_for_every_caller_without_the_setting(
         self, tmp_path: Path, method: str, path: str
     ) -> None:
         app = make_app(make_settings(tmp_path))
@@ -114,11 +114,13 @@ class TestAccess:
 
         assert_error(tenant.private.get(ACCOUNTS), 403, "account_suspended")
 
-    def test_operator_token_is_no_key_elsewhere(self, tenant: Tenant, operator: ApiClient) -> None:
+    def test_operator_token_is_not_accepted_outside_the_operator_api(self, tenant: Tenant, operator: ApiClient) -> None:
         for path in ("/sites", "/v1/client-info", "/v1/search?q=x", "/api/audit-log"):
             assert_error(operator.get(path), 401, "invalid_api_key")
 
-    def test_revoked_key_that_is_still_cached_gets_no_other_response(self, tenant: Tenant, part: Runtime) -> None:
+    def test_revoked_but_cached_key_gets_the_same_response_as_any_invalid_key(
+        self, tenant: Tenant, part: Runtime
+    ) -> None:
         assert_ok(tenant.private.get("/sites"))
         assert_ok(tenant.browser.delete(f"/api/sites/{tenant.site_id}/keys/{tenant.keys['private']['id']}"))
         error = assert_error(tenant.private.get(ACCOUNTS), 401, "invalid_api_key")
@@ -137,14 +139,16 @@ class TestAccess:
         finally:
             close_app(app)
 
-    def test_guessing_is_limited_by_address_and_does_not_lock_the_operator_out(self, operator: ApiClient) -> None:
+    def test_token_guesses_are_limited_by_ip_address_and_do_not_lock_out_the_operator(
+        self, operator: ApiClient
+    ) -> None:
         with time_machine.travel(NOON, tick=False):
             guesser = ApiClient(operator._client.application, "x" * 40)
             statuses = [guesser.get(ACCOUNTS).status_code for _ in range(302)]
             assert statuses == [401] * 300 + [429] * 2
             assert_ok(operator.get(ACCOUNTS))
 
-    def test_requests_of_the_operator_are_limited(self, app: Flask, operator: ApiClient) -> None:
+    def test_requests_with_the_operator_token_are_rate_limited(self, app: Flask, operator: ApiClient) -> None:
         with time_machine.travel(NOON, tick=False):
             first = operator.get(ACCOUNTS)
             assert (first.headers["X-RateLimit-Limit"], first.headers["X-RateLimit-Remaining"]) == ("600", "599")
@@ -164,7 +168,7 @@ class TestAccess:
         assert_error(response, 503, "counters_unavailable")
         assert account_of(operator, tenant.account_id)["status"] == "active"
 
-    def test_token_appears_in_no_log_and_no_response(
+    def test_operator_token_never_appears_in_logs_or_responses(
         self, tenant: Tenant, operator: ApiClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
@@ -176,7 +180,7 @@ class TestAccess:
         assert TOKEN not in caplog.text
         assert not any(TOKEN in response.text for response in responses)
 
-    def test_unknown_paths_suggest_no_operator_route(self, tenant: Tenant) -> None:
+    def test_hints_for_unknown_paths_never_name_an_operator_route(self, tenant: Tenant) -> None:
         for path in ("/api/operator/account", "/api/accounts", "/v1/operator/usage"):
             assert "operator" not in assert_error(tenant.private.get(path), 404, "not_found")["message"]
 
@@ -184,7 +188,9 @@ class TestAccess:
 class TestAccounts:
     """Creating, listing, changing, and deleting accounts."""
 
-    def test_account_with_a_password_can_log_in_at_once(self, app: Flask, operator: ApiClient) -> None:
+    def test_owner_of_an_account_created_with_a_password_can_log_in_immediately(
+        self, app: Flask, operator: ApiClient
+    ) -> None:
         body = {"name": " Bo ", "email": "bo@example.com", "password": PASSWORD, "plan": "starter"}
         response = operator.post(ACCOUNTS, json=body)
         account = assert_ok(response, 201)["account"]
@@ -230,7 +236,7 @@ class TestAccounts:
 
         assert_error(operator.post(ACCOUNTS, json=body), 400, "validation_failed", field="password")
 
-    def test_accounts_are_selected_sorted_and_paged(self, part: Runtime, operator: ApiClient) -> None:
+    def test_accounts_can_be_filtered_sorted_and_paginated(self, part: Runtime, operator: ApiClient) -> None:
         app = operator._client.application
         with time_machine.travel(NOON, tick=False) as clock:
             for number, email in enumerate(("zoe@example.com", "bob@example.com", "Eva@example.com")):
@@ -345,7 +351,7 @@ class TestAccounts:
         if account_id == "2":
             assert_error(response, 404, "account_not_found")
 
-    def test_deleting_an_account_ends_its_keys_everywhere(
+    def test_deleting_an_account_invalidates_its_keys_in_every_process(
         self, tenant: Tenant, stranger: Tenant, operator: ApiClient
     ) -> None:
         tenant.index(page(1))
@@ -374,7 +380,7 @@ class TestAccounts:
 class TestSuspension:
     """Suspending and resuming accounts."""
 
-    def test_suspended_account_gets_the_reason_in_every_process_until_it_is_resumed(
+    def test_suspended_account_gets_403_with_the_reason_in_every_process_until_resumed(
         self, tenant: Tenant, stranger: Tenant, operator: ApiClient
     ) -> None:
         path = f"{ACCOUNTS}/{tenant.account_id}"
@@ -410,7 +416,7 @@ class TestSuspension:
         assert_ok(tenant.browser.get("/dashboard"))
 
 
-def test_changes_are_in_the_audit_log_as_the_operators(tenant: Tenant, part: Runtime, operator: ApiClient) -> None:
+def test_changes_are_logged_with_the_operator_as_actor(tenant: Tenant, part: Runtime, operator: ApiClient) -> None:
     path = f"{ACCOUNTS}/{tenant.account_id}"
     patch(operator, tenant.account_id, plan="starter", limits={"keys": 9})
     assert_ok(operator.post(f"{path}/suspend", json={"reason": "Unpaid"}))
@@ -431,19 +437,21 @@ def test_changes_are_in_the_audit_log_as_the_operators(tenant: Tenant, part: Run
     assert [(entry.actor_kind, entry.action, entry.kind) for entry in of_new] == [("operator", "created", "member")]
 
 
-def test_actor_of_a_customers_request_is_not_the_operator(tenant: Tenant) -> None:
+def test_requests_of_customers_are_not_logged_as_the_operators(tenant: Tenant) -> None:
     with tenant.app.test_request_context("/"), tenant.app.extensions["runtime"].database.read() as session:
         assert find_actor(session) == Actor("system", "Service")
 
 
-def test_limits_in_the_schemas_are_those_of_plans() -> None:
+def test_schemas_list_exactly_the_limits_of_plans() -> None:
     assert tuple(OwnLimitsSchema().fields) == tuple(QuotasSchema().fields) == LIMIT_NAMES
 
 
 class TestUsage:
     """The usage report of a month."""
 
-    def test_report_equals_what_customers_see(self, tenant: Tenant, stranger: Tenant, operator: ApiClient) -> None:
+    def test_usage_report_equals_the_figures_that_customers_see(
+        self, tenant: Tenant, stranger: Tenant, operator: ApiClient
+    ) -> None:
         tenant.index(page(1), page(2))
         assert_ok(tenant.private.delete("/api/v1/index/destroy?id=page-2"))
         tenant.find("page")
@@ -548,7 +556,9 @@ class TestInvitations:
         assert_ok(app.test_client().post("/login", json={"email": "bo@example.com", "password": PASSWORD}))
         assert app.test_client().post("/password/reset", data=form).status_code == 400
 
-    def test_command_invites_in_the_same_way(self, app: Flask, part: Runtime, server: MailServer) -> None:
+    def test_account_create_command_sends_the_same_invitation(
+        self, app: Flask, part: Runtime, server: MailServer
+    ) -> None:
         command = ["account", "create", "--email", "bo@example.com", "--name", "Bo", "--invite"]
         result = app.test_cli_runner().invoke(args=command)
         assert (result.exit_code, "invitation is on its way" in result.output) == (0, True), result.output
@@ -556,7 +566,7 @@ class TestInvitations:
 
         assert ["/password/reset?token=" in mail.text for mail in server.mails] == [True]
 
-    def test_without_password_logins_the_invitation_leads_to_the_login(
+    def test_invitation_links_to_the_login_page_if_passwords_are_turned_off(
         self, tmp_path: Path, server: MailServer
     ) -> None:
         oidc = {"oidc_issuer": "https://id.example.com", "oidc_client_id": "a", "oidc_client_secret": "b"}
@@ -574,7 +584,7 @@ class TestInvitations:
         finally:
             close_app(made)
 
-    def test_link_is_valid_for_a_week_and_forgot_password_works_meanwhile(
+    def test_invitation_link_is_valid_for_a_week_and_a_password_reset_works_before_it_is_used(
         self, app: Flask, part: Runtime, operator: ApiClient, server: MailServer
     ) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
@@ -587,7 +597,9 @@ class TestInvitations:
             clock.shift(2 * 86_400)
             assert app.test_client().get(link).status_code == 400
 
-    def test_deleted_account_is_not_invited(self, part: Runtime, operator: ApiClient, server: MailServer) -> None:
+    def test_no_invitation_is_sent_to_a_deleted_account(
+        self, part: Runtime, operator: ApiClient, server: MailServer
+    ) -> None:
         body = {"name": "Bo", "email": "bo@example.com"}
         account = assert_ok(operator.post(ACCOUNTS, json=body), 201)["account"]
         assert_ok(operator.delete(f"{ACCOUNTS}/{account['id']}"))

@@ -163,7 +163,7 @@ def test_source_accepts_every_option(tenant: Tenant) -> None:
     assert {name: source[name] for name in fields} == fields
 
 
-def test_a_browser_for_every_page_is_refused_where_there_is_none(tenant: Tenant) -> None:
+def test_source_that_always_renders_is_rejected_without_a_browser(tenant: Tenant) -> None:
     source = create(tenant)
     message = "render requires a browser, which this service does not have"
     problem = {"field": "render", "code": "unavailable", "message": message}

@@ -61,7 +61,7 @@ def _texts(visitor: Visitor, css: str) -> list[str]:
     return [each.text for each in visitor.inside(css)]
 
 
-def test_results_say_where_they_are_even_without_breadcrumbs(stub: Stub, visitor: Visitor) -> None:
+def test_results_show_their_location_even_without_breadcrumbs(stub: Stub, visitor: Visitor) -> None:
     _search(stub, visitor)
 
     assert _texts(visitor, ".hit > .meta") == [
@@ -113,7 +113,7 @@ def test_results_are_grouped_under_headings_in_order_of_their_best_result(stub: 
 
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])
-def test_list_ends_with_a_whole_row(stub: Stub, visitor: Visitor, mode: str) -> None:
+def test_result_list_ends_with_a_complete_row(stub: Stub, visitor: Visitor, mode: str) -> None:
     stub.answers[SEARCH] = [(200, {"hits": HITS * 4, "estimatedTotalHits": 20})]
     open_page(stub, visitor, f'data-mode="{mode}" data-limit="20"')
     if mode == "modal":
@@ -129,7 +129,7 @@ def test_list_ends_with_a_whole_row(stub: Stub, visitor: Visitor, mode: str) -> 
     assert visitor.driver.execute_script(script) == [True, 0]
 
 
-def test_footer_names_the_keys_where_there_is_room(stub: Stub, visitor: Visitor) -> None:
+def test_footer_shows_keyboard_hints_on_wide_screens(stub: Stub, visitor: Visitor) -> None:
     _search(stub, visitor, 'data-mode="inline"')
     assert " ".join(_texts(visitor, ".keys")).split() == ["↑", "↓", "Navigate", "↵", "Open", "Esc", "Close"]
 
@@ -140,7 +140,7 @@ def test_footer_names_the_keys_where_there_is_room(stub: Stub, visitor: Visitor)
     visitor.wait(lambda: not visitor.inside(".keys")[0].is_displayed(), "the keys stayed")
 
 
-def test_message_without_results_stands_below_a_picture(stub: Stub, visitor: Visitor) -> None:
+def test_message_without_results_is_below_an_illustration(stub: Stub, visitor: Visitor) -> None:
     _search(stub, visitor, 'data-mode="inline"')
     assert not visitor.inside(".status svg")
 
@@ -161,7 +161,7 @@ def test_message_without_results_stands_below_a_picture(stub: Stub, visitor: Vis
     assert not visitor.inside(".alone")
 
 
-def test_message_is_there_again_when_the_dialog_opens_again(stub: Stub, visitor: Visitor) -> None:
+def test_reopened_dialog_shows_its_message_again(stub: Stub, visitor: Visitor) -> None:
     stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
     open_page(stub, visitor, 'data-mode="modal"')
     visitor.inside(".open")[0].click()

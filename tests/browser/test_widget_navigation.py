@@ -118,7 +118,7 @@ def _boxes(visitor: Visitor) -> tuple[bool, int, int]:
 
 @pytest.mark.parametrize("lines_in", ["body", "head"])
 @pytest.mark.parametrize("router", ["turbo", "htmx", "swap"])
-def test_box_is_there_on_every_page_of_a_router(visitor: Visitor, open_site: Site, router: str, lines_in: str) -> None:
+def test_box_appears_on_every_page_of_a_router(visitor: Visitor, open_site: Site, router: str, lines_in: str) -> None:
     open_site(router, lines_in=lines_in)
 
     for title in ("Second", "First", "Second"):
@@ -165,7 +165,7 @@ def test_visitor_returning_from_a_result_finds_the_query_and_a_closed_panel(
     visitor.wait(lambda: visitor.told() == "1 result", "the results never came back")
 
 
-def test_element_taken_out_and_put_back_has_one_working_box(visitor: Visitor, open_site: Site) -> None:
+def test_element_removed_and_inserted_again_has_one_working_box(visitor: Visitor, open_site: Site) -> None:
     open_site("swap")
     visitor.driver.execute_script("window.host = document.querySelector('#site-search'); window.host.remove()")
     visitor.wait(lambda: _boxes(visitor)[1:] == (0, 0), "the box of the removed element is still active")
@@ -177,7 +177,7 @@ def test_element_taken_out_and_put_back_has_one_working_box(visitor: Visitor, op
     visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
 
 
-def test_box_that_the_page_removed_stays_away(stub: Stub, visitor: Visitor) -> None:
+def test_box_removed_by_the_page_is_not_recreated(stub: Stub, visitor: Visitor) -> None:
     stub.page = (
         f'<!doctype html><title>Museum</title><link rel="icon" href="data:,"><div id="site-search"></div>'
         f"{SCRIPT_ELEMENT}"
@@ -216,7 +216,7 @@ def test_changed_attributes_of_a_later_page_apply(stub: Stub, visitor: Visitor, 
     assert _boxes(visitor) == (True, 1, 1)
 
 
-def test_slash_typed_into_a_closed_shadow_root_stays_there(stub: Stub, visitor: Visitor) -> None:
+def test_slash_typed_into_a_closed_shadow_root_does_not_focus_the_box(stub: Stub, visitor: Visitor) -> None:
     stub.page = (
         f'<!doctype html><title>Museum</title><link rel="icon" href="data:,">{CLOSED_FIELD}'
         f'<div id="site-search"></div><p id="main" tabindex="-1">Text</p>{SCRIPT_ELEMENT}'
@@ -233,7 +233,7 @@ def test_slash_typed_into_a_closed_shadow_root_stays_there(stub: Stub, visitor: 
     assert focused(visitor) == "input"
 
 
-def test_escape_that_ends_a_composition_keeps_the_panel_open(visitor: Visitor, open_site: Site) -> None:
+def test_escape_during_text_composition_keeps_the_panel_open(visitor: Visitor, open_site: Site) -> None:
     open_site("swap")
     visitor.type("open")
     visitor.wait(lambda: visitor.inside(".hit"), "the results never came")

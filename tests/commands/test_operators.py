@@ -20,7 +20,7 @@ def run(app: Flask, *arguments: str, fails: bool = False) -> str:
     return result.output
 
 
-def test_operator_is_named_listed_and_revoked(app: Flask, tenant: Tenant) -> None:
+def test_member_can_be_made_operator_listed_and_revoked(app: Flask, tenant: Tenant) -> None:
     assert run(app) == "No operators.\n"
 
     named = run(app, f" {tenant.email.upper()} ")
@@ -38,7 +38,9 @@ def test_unknown_address_is_rejected(app: Flask, tenant: Tenant) -> None:
     assert "No member has the e-mail address" in run(app, "nobody@example.com", fails=True)
 
 
-def test_address_of_several_accounts_needs_the_account(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+def test_email_address_with_several_accounts_requires_the_account_option(
+    app: Flask, tenant: Tenant, stranger: Tenant
+) -> None:
     add_member(stranger, tenant.email, "viewer")
 
     message = run(app, tenant.email, fails=True)
@@ -62,7 +64,7 @@ def test_unconfirmed_address_is_rejected_if_the_service_sends_mail(tmp_path: Pat
     close_app(app)
 
 
-def test_naming_and_revoking_are_in_the_audit_log_of_the_members_account(app: Flask, tenant: Tenant) -> None:
+def test_operator_changes_are_in_the_audit_log_of_the_members_account(app: Flask, tenant: Tenant) -> None:
     run(app, tenant.email)
     run(app, tenant.email, "--revoke")
 
@@ -73,6 +75,6 @@ def test_naming_and_revoking_are_in_the_audit_log_of_the_members_account(app: Fl
 
 
 @pytest.mark.parametrize("arguments", [["--revoke"], ["--account", "1"]])
-def test_options_need_an_address(app: Flask, arguments: list[str]) -> None:
+def test_options_require_an_email_address(app: Flask, arguments: list[str]) -> None:
     result = app.test_cli_runner().invoke(args=["account", "operator", *arguments])
     assert result.exit_code == 2

@@ -65,7 +65,7 @@ def test_request_rejected_by_a_window_is_not_charged(counters: CounterStore) -> 
     assert counters.peek([MINUTE], now=NOW).windows[0].hits == 0
 
 
-def test_without_a_limit_every_search_is_charged_and_allowed(counters: CounterStore) -> None:
+def test_every_search_is_charged_and_allowed_without_a_limit(counters: CounterStore) -> None:
     outcomes = [counters.consume([], reserve=SEARCH._replace(daily_limit=None), now=NOW) for _ in range(5)]
     assert [outcome.used_today for outcome in outcomes if outcome.reservation] == [1, 2, 3, 4, 5]
 

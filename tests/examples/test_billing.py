@@ -228,7 +228,7 @@ def test_replayed_events_change_nothing(billing: Billing, tenant: Tenant) -> Non
     assert billing.send(first, age=301).status_code == 400
 
 
-def test_events_out_of_order_lead_to_the_present_state(billing: Billing, tenant: Tenant) -> None:
+def test_events_out_of_order_result_in_the_current_state(billing: Billing, tenant: Tenant) -> None:
     billing.subscribe(tenant, "pro", "canceled")
     for kind in ("deleted", "updated", "created"):
         assert billing.send(billing.event(kind)).status_code == 200
@@ -274,14 +274,14 @@ def test_forged_events_are_rejected(billing: Billing, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff"])
-def test_signed_nonsense_is_rejected(billing: Billing, body: bytes) -> None:
+def test_signed_but_malformed_event_is_rejected(billing: Billing, body: bytes) -> None:
     if body == b"\xff":
         assert billing.post(body, "t=1,v1=00").status_code == 400
     else:
         assert billing.send(body).status_code == 400
 
 
-def test_event_fails_while_stripe_or_the_service_is_away_so_that_it_is_sent_again(
+def test_event_fails_and_is_retried_if_stripe_or_the_service_is_unavailable(
     billing: Billing, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     billing.subscribe(tenant, "pro", "active")

@@ -67,7 +67,7 @@ def test_mapped_columns_fill_their_fields_by_path() -> None:
     assert document == PAGE
 
 
-def test_column_may_fill_two_fields_and_a_missing_column_fills_none() -> None:
+def test_column_can_fill_two_fields_and_a_missing_column_fills_no_field() -> None:
     assert convert({"a": "x"}, title="a", excerpt="a", content="b") == {"title": "x", "excerpt": "x"}
 
 

@@ -42,7 +42,7 @@ def run_process(folder: Path, count: int) -> Samples:
 
 
 @pytest.mark.slow
-def test_ended_processes_still_count_and_leave_one_merged_file_of_each_kind(tmp_path: Path) -> None:
+def test_counts_of_ended_processes_are_merged_into_one_file_of_each_kind(tmp_path: Path) -> None:
     seen = [run_process(tmp_path, count) for count in (1, 10, 100)]
 
     assert [value(samples, "search_quota_refusals_total", quota="keys") for samples in seen] == [1, 11, 111]

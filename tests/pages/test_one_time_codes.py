@@ -70,7 +70,7 @@ def test_first_code_turns_on_two_factor_authentication(person: Person, tenant: T
     assert not any(code in person.page.text for code in codes)
 
 
-def test_wrong_password_does_not_start_setup(person: Person) -> None:
+def test_two_factor_setup_requires_the_correct_password(person: Person) -> None:
     person.go("/profile/edit")
     assert person.send(SET_UP, current_password="not the password").status_code == 403
     assert person.problem_of("current_password") == "Current password is incorrect."
@@ -116,7 +116,7 @@ def test_pending_code_step_is_invalid_after_a_password_change(
 
 
 @pytest.mark.parametrize("proof", ["", "nonsense", "WzEsIiJd.aaaa.bbbb"])
-def test_code_without_password_is_rejected(
+def test_one_time_code_without_a_password_is_rejected(
     person: Person, tenant: Tenant, clock: time_machine.Traveller, proof: str
 ) -> None:
     app, _ = switch_on(person, clock)

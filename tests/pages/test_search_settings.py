@@ -149,7 +149,7 @@ def test_every_setting_is_on_exactly_one_page_or_in_analytics(tenant: Tenant) ->
     assert sorted([*names, "learn_from_clicks"]) == sorted(settings_of(tenant))
 
 
-def test_saving_a_page_keeps_what_others_saved_on_other_pages(person: Person, tenant: Tenant) -> None:
+def test_saving_a_settings_page_keeps_concurrent_changes_of_other_pages(person: Person, tenant: Tenant) -> None:
     open_page(person, tenant, "synonyms")
     written = {**settings_of(tenant), "answers": True, "suggestions_hidden": ["casino"]}
     tenant.private.put(path_of(tenant), json=written)
@@ -159,7 +159,7 @@ def test_saving_a_page_keeps_what_others_saved_on_other_pages(person: Person, te
     assert settings_of(tenant) == {**written, "synonyms": [["car", "automobile"]]}
 
 
-def test_former_address_leads_to_the_first_page(person: Person, tenant: Tenant) -> None:
+def test_former_search_settings_url_redirects_to_the_first_page(person: Person, tenant: Tenant) -> None:
     response = person.call("GET", f"{path_of(tenant)}?notice=search-settings-restored")
 
     assert response.status_code == 303
@@ -167,7 +167,7 @@ def test_former_address_leads_to_the_first_page(person: Person, tenant: Tenant) 
     assert person.call("GET", f"{path_of(tenant)}/nope").status_code == 404
 
 
-def test_rules_read_as_sentences(person: Person, tenant: Tenant) -> None:
+def test_rules_are_shown_as_sentences(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Prices"), page(2, title="Old prices"))
     tenant.private.put(path_of(tenant), json=EVERYTHING)
     open_page(person, tenant, "rules")

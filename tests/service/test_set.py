@@ -33,7 +33,7 @@ SOUND = History(
 END = Outcome({"a", "b", "f", "g"}, {"a", "b", "f", "g"}, 4, 4, 2, Counter({"page n2": 1}))
 
 
-def test_history_without_a_fault_passes_the_check() -> None:
+def test_history_without_broken_promises_passes_the_check() -> None:
     assert check(SOUND, END) == []
 
 
@@ -57,7 +57,7 @@ def test_history_without_a_fault_passes_the_check() -> None:
         ({"events": Counter({"page n2": 2})}, "events of 'page n2': 1 <= 2 <= 1 is not so"),
     ],
 )
-def test_wrong_outcome_is_reported(change: dict[str, Any], problem: str) -> None:
+def test_check_reports_a_wrong_final_state(change: dict[str, Any], problem: str) -> None:
     assert problem in check(SOUND, replace(END, **change))
 
 
@@ -69,13 +69,13 @@ def test_wrong_outcome_is_reported(change: dict[str, Any], problem: str) -> None
         (Search("*", "deleted", 200, 5.1), "1 searches with a deleted key: ['deleted']"),
     ],
 )
-def test_wrong_search_result_is_reported(search: Search, problem: str) -> None:
+def test_check_reports_a_wrong_search_result(search: Search, problem: str) -> None:
     history = History(SOUND.writes, [*SOUND.searches, search], SOUND.deletions)
 
     assert check(history, replace(END, charged=3)) == [problem]
 
 
-def test_internal_server_error_is_reported() -> None:
+def test_check_reports_an_internal_server_error() -> None:
     history = History([*SOUND.writes, Write(5, ("h",), True, 500, 1.0)], SOUND.searches, SOUND.deletions)
 
     (problem,) = check(history, END)

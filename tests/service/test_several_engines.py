@@ -62,7 +62,9 @@ def engines_of_sites(server: Server) -> list[str]:
     return [row.engine for row in rows(server, "SELECT engine FROM sites ORDER BY id")]
 
 
-def test_engines_share_the_sites_and_fail_alone(installation: Installation) -> None:
+def test_sites_are_distributed_among_engines_and_an_engine_failure_affects_only_its_sites(
+    installation: Installation,
+) -> None:
     server, ann, bob = installation.server, installation.on_cluster, installation.on_single
     assert engines_of_sites(server) == ["typesense:cluster", "typesense:single"]
 

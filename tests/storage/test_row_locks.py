@@ -150,7 +150,7 @@ def test_keys_are_deleted_in_the_order_in_which_their_use_is_written(part: Runti
         assert session.scalars(select(Key)).all() == []
 
 
-def test_failed_write_of_key_usage_is_repeated(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_of_key_usage_is_retried(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tenant.search.get("/v1/search?q=x").status_code == 200
     with monkeypatch.context() as patch:
         patch.setattr(part.database, "write", lambda: 1 / 0)

@@ -52,5 +52,5 @@ def test_example_request_gets_the_recorded_response(told: Told, operation: str) 
 
 
 @pytest.mark.skipif("RECORD_EXAMPLES" in os.environ, reason="The answers are being recorded.")
-def test_no_responses_are_recorded_without_a_request() -> None:
+def test_every_recorded_response_has_a_request() -> None:
     assert sorted(read_answers()) == sorted(REQUESTS)

@@ -100,7 +100,7 @@ def test_every_error_code_has_an_example() -> None:
     assert sorted(ERRORS) == sorted(ErrorCode), "add what is missing to _ERRORS in app/apidoc/examples.py"
 
 
-def test_messages_of_example_errors_are_those_of_the_code() -> None:
+def test_example_error_messages_match_the_messages_in_the_code() -> None:
     """Reworded messages must be reworded in the examples, too."""
     templates = [re.compile(template) for template in set(message_templates())]
 

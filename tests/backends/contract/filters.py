@@ -136,7 +136,7 @@ class FilterContract:
     def test_filter_on_standard_fields_of_an_empty_index_returns_no_hits(self, case: Case) -> None:
         assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []
 
-    def test_range_counts_a_document_with_several_numbers_in_it_once(self, case: Case) -> None:
+    def test_document_with_several_numbers_in_a_range_is_counted_once(self, case: Case) -> None:
         case.add(*(page(str(number), "word", sizes=[1, 2, 3, number], tags=["a", "b"]) for number in range(4, 9)))
         for text in (MATCH_ALL, "word"):
             for expression in ("sizes 1 TO 3", "sizes 1 TO 3 AND sizes 2 TO 9", "sizes 1 TO 3 OR sizes 30 TO 40"):

@@ -126,7 +126,7 @@ class HighlightContract:
         assert all(hit.formatted is None for hit in case.search("reading").hits)
 
     @pytest.mark.parametrize("sign", ["\u0301", "a \u0301\u0301 b", "\u20e3", "\u0345", "1 \u0327", "\u2764\ufe0f"])
-    def test_text_with_an_accent_without_a_letter_keeps_it(self, case: Case, sign: str) -> None:
+    def test_accent_without_a_base_letter_is_preserved(self, case: Case, sign: str) -> None:
         text = f"Signs {sign} and bicycles"
         case.add(page("a", text, text))
         for words in ("bicycles", "bicycels", f"signs {sign} bicycle", "bicycles missing"):

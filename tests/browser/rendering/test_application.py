@@ -57,7 +57,7 @@ def built(packages: Path) -> Path:
     return folder / "dist"
 
 
-def test_each_address_of_an_application_becomes_a_page(runner: Runner, website: Website, built: Path) -> None:
+def test_each_url_of_an_application_becomes_a_page(runner: Runner, website: Website, built: Path) -> None:
     index = Answer((built / "index.html").read_bytes(), headers={"Content-Type": "text/html"})
     website.pages |= dict.fromkeys(("/", "/tides", "/fees"), index)
     for file in (built / "assets").iterdir():

@@ -46,7 +46,7 @@ def test_scripts_are_requested_once_for_all_pages_of_a_run(runner: Runner, docsi
     assert docsify_site.bodies().count("/docsify.js") == 1
 
 
-def test_a_changed_file_behind_an_unchanged_page_is_noticed(runner: Runner, docsify_site: Website) -> None:
+def test_changed_file_behind_an_unchanged_page_is_detected(runner: Runner, docsify_site: Website) -> None:
     source = runner.add()
     runner.run(source)
     docsify_site.pages["/fees.md"] = Answer(b"# Fees\n\nMooring is free on Sundays.")
@@ -55,7 +55,7 @@ def test_a_changed_file_behind_an_unchanged_page_is_noticed(runner: Runner, docs
     assert "free on Sundays" in runner.documents()["/#/fees"]["content"]
 
 
-def test_a_source_that_never_renders_reads_pages_as_sent(runner: Runner, docsify_site: Website) -> None:
+def test_source_that_never_renders_reads_pages_as_sent(runner: Runner, docsify_site: Website) -> None:
     run = runner.run(runner.add(render="never"))
     assert {path: document["content"] for path, document in runner.documents().items()} == {"/": "Loading …"}
     assert (run.indexed, run.rendered) == (1, 0)

@@ -57,7 +57,7 @@ def hasty_browser(chromium_path: str) -> Iterator[Browser]:
         "for (;;) document.body.append(document.createElement('div'))",
     ],
 )
-def test_a_page_that_hangs_or_fills_the_browser_is_given_up_and_the_next_one_is_drawn(
+def test_page_that_hangs_or_fills_memory_is_aborted_and_the_next_page_is_rendered(
     hasty_browser: Browser, recorder: Recorder, script: str
 ) -> None:
     started_at = time.monotonic()
@@ -75,7 +75,9 @@ def render_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> R
         return browser.render(target, recorder, time.sleep)
 
 
-def test_a_gigabyte_ends_the_browser_before_its_time(patient_browser: Browser, recorder: Recorder) -> None:
+def test_page_that_takes_a_gigabyte_of_memory_ends_the_browser_before_the_time_limit(
+    patient_browser: Browser, recorder: Recorder
+) -> None:
     grow = "const kept = []; function grow() { kept.push(new Uint8Array(1 << 26).fill(1)); setTimeout(grow) } grow()"
     with pytest.raises(BrowserError, match="makes the browser fail"):
         patient_browser.render(page(grow), recorder, time.sleep)
@@ -92,12 +94,14 @@ def test_a_gigabyte_ends_the_browser_before_its_time(patient_browser: Browser, r
         f"Element.prototype.__defineGetter__('outerHTML', () => 'lie'); String.prototype.slice = () => 'lie'; {WRITE}",
     ],
 )
-def test_a_page_that_disturbs_visitors_is_drawn(patient_browser: Browser, recorder: Recorder, script: str) -> None:
+def test_page_with_dialogs_and_other_interruptions_is_rendered(
+    patient_browser: Browser, recorder: Recorder, script: str
+) -> None:
     rendered = render_patiently(patient_browser, page(script), recorder)
     assert "</script>rendered" in rendered.html
 
 
-def test_a_page_stays_while_it_navigates_in_circles_and_its_targets_are_reported(
+def test_page_that_navigates_in_a_loop_is_rendered_and_its_targets_are_reported(
     patient_browser: Browser, recorder: Recorder
 ) -> None:
     script = f"{WRITE}; let i = 0; setInterval(() => location = '/' + (i++ % 3), 20); location.reload()"
@@ -107,7 +111,7 @@ def test_a_page_stays_while_it_navigates_in_circles_and_its_targets_are_reported
     assert recorder.requested == []
 
 
-def test_a_page_has_at_most_a_hundred_requests_and_only_some_kinds(
+def test_page_may_make_a_hundred_requests_and_only_for_some_resource_types(
     patient_browser: Browser, recorder: Recorder
 ) -> None:
     script = """
@@ -210,7 +214,7 @@ HINTS = (
 )
 
 
-def test_nothing_reaches_a_port_of_the_machine(patient_browser: Browser, recorder: Recorder) -> None:
+def test_rendered_page_cannot_reach_a_port_of_this_machine(patient_browser: Browser, recorder: Recorder) -> None:
     with listening() as (port, arrived):
         target = page(ESCAPES.replace("PORT", str(port)), HINTS.replace("PORT", str(port)))
         render_patiently(patient_browser, target, recorder)
@@ -221,21 +225,21 @@ def test_nothing_reaches_a_port_of_the_machine(patient_browser: Browser, recorde
     assert "http://169.254.169.254/latest/meta-data/" in recorder.requested
 
 
-def test_nothing_is_kept_from_one_page_for_the_next(patient_browser: Browser, recorder: Recorder) -> None:
+def test_rendered_pages_share_no_cookies_storage_or_cache(patient_browser: Browser, recorder: Recorder) -> None:
     show = "document.body.append(`[${document.cookie}|${localStorage.length}]`)"
     store = f"document.cookie = 'a=1'; localStorage.b = 2; {show}"
     assert "[a=1|1]" in render_patiently(patient_browser, page(store), recorder).html
     assert "[|0]" in render_patiently(patient_browser, page(show), recorder).html
 
 
-def test_a_browser_that_cannot_be_started_is_reported(recorder: Recorder) -> None:
+def test_browser_that_cannot_be_started_raises_browser_error(recorder: Recorder) -> None:
     with closing(Browser("/nonexistent/chromium", "bot")) as browser, pytest.raises(BrowserError, match="started"):
         browser.render(page(WRITE), recorder, time.sleep)
     with closing(Browser("ws://127.0.0.1:9", "bot")) as browser, pytest.raises(BrowserError, match="started"):
         browser.render(page(WRITE), recorder, time.sleep)
 
 
-def test_the_end_of_the_browser_leaves_no_process(chromium_path: str, recorder: Recorder) -> None:
+def test_closing_the_browser_leaves_no_process(chromium_path: str, recorder: Recorder) -> None:
     def running() -> set[str]:
         return {
             path.name for path in Path("/proc").glob("[0-9]*") if b"--proxy-server=http://127.0.0.1:9" in command(path)

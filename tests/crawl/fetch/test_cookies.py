@@ -28,7 +28,7 @@ def test_cookies_are_not_sent_to_other_hosts(url: str) -> None:
     assert cookies.header(SITE) == "session=1"
 
 
-def test_domain_cookies_go_to_all_subdomains_but_secure_cookies_not_over_http() -> None:
+def test_domain_cookies_are_sent_to_subdomains_and_secure_cookies_only_over_https() -> None:
     cookies = Cookies()
 
     cookies.store(SITE, ["wide=1; Domain=example.com; Path=/", "safe=1; Domain=example.com; Path=/; Secure"])

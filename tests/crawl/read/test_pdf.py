@@ -100,7 +100,7 @@ def shaped(*words: str) -> tuple[str, ...]:
         ([(300, 700, tuple("ברוכים הבאים"[::-1])), (100, 600, tuple("office"))], "ברוכים הבאים\noffice"),
     ],
 )
-def test_text_in_arabic_script_is_read_in_its_order(
+def test_text_in_arabic_script_is_read_in_reading_order(
     runs: list[tuple[float, float, tuple[str, ...]]], text: str
 ) -> None:
     assert read_pdf(drawn_pdf(*runs)).pages == [text]

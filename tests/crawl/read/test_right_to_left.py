@@ -17,14 +17,14 @@ LETTER = Character("م", 10.0, 20.0, 10.0, 700.0, 10.0)
 
 
 @given(st.lists(CHARACTERS, max_size=30))
-def test_no_character_is_lost_or_added(line: list[Character]) -> None:
+def test_reordering_loses_and_adds_no_character(line: list[Character]) -> None:
     text = reading_order([LETTER, *line])
 
     expected = "".join(character.text for character in [LETTER, *line]).replace(")", "(")
     assert Counter("".join(text.replace(")", "(").split())) == Counter("".join(expected.split()))
 
 
-def test_glyphs_at_an_angle_are_not_on_one_line() -> None:
+def test_rotated_glyphs_do_not_form_a_horizontal_line() -> None:
     assert have_baseline([LETTER, LETTER._replace(baseline=703.0), LETTER._replace(text=" ", baseline=0.0, height=0.0)])
     assert not have_baseline([LETTER, LETTER._replace(baseline=705.0)])
     assert have_baseline([])

@@ -428,7 +428,7 @@ def test_copy_of_a_canonical_page_is_read_only_once(runner: Runner, website: Web
     assert website.bodies() == []
 
 
-def test_page_gives_way_to_its_canonical_url_once_that_is_a_page(runner: Runner, website: Website) -> None:
+def test_page_is_replaced_by_its_canonical_url_once_that_can_be_indexed(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("A", "/b")}
     source = runner.add()
     runner.run(source)
@@ -458,7 +458,7 @@ def test_changed_page_replaces_its_document_when_its_canonical_link_is_wrong(run
     assert counts(run) == {"found": 3, "indexed": 1, "unchanged": 1, "skipped": 1}
 
 
-def test_canonical_page_that_fails_for_now_keeps_its_document_and_its_copies_out(
+def test_temporarily_failing_canonical_page_keeps_its_document_and_its_copies_are_skipped(
     runner: Runner, website: Website
 ) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("Copy", "/b"), "/b": html("B")}
@@ -473,7 +473,7 @@ def test_canonical_page_that_fails_for_now_keeps_its_document_and_its_copies_out
     assert runner.left_out(run)["/a"] == "canonical"
 
 
-def test_page_in_a_sitemap_is_left_out_only_for_a_document(runner: Runner, website: Website) -> None:
+def test_page_in_a_sitemap_is_skipped_only_if_its_canonical_url_is_indexed(runner: Runner, website: Website) -> None:
     urls = "".join(f"<url><loc>{website.address(path)}</loc></url>" for path in ("/copy", "/a", "/alone"))
     website.pages = {
         "/map.xml": Answer(f"<urlset>{urls}</urlset>".encode(), headers={"Content-Type": "text/xml"}),
@@ -495,7 +495,7 @@ def test_page_in_a_sitemap_is_left_out_only_for_a_document(runner: Runner, websi
     assert runner.left_out(run) == {"/copy": "canonical", "/alone": "canonical"}
 
 
-def test_run_of_single_pages_leaves_copies_of_documents_out(runner: Runner, website: Website) -> None:
+def test_run_limited_to_urls_skips_copies_of_indexed_pages(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": canonical("Copy", "/b"), "/b": html("B")}
     source = runner.add()
     runner.run(source)

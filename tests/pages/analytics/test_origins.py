@@ -126,7 +126,7 @@ def test_days_without_searches_leave_gaps_in_the_chart_lines() -> None:
     assert empty.summary == "Without results: 10% to 50% of a day’s searches."
 
 
-def test_one_rate_is_not_written_as_a_range() -> None:
+def test_single_day_rate_is_not_written_as_a_range() -> None:
     (empty,) = draw_rates([DayCount(TODAY, 4, 1, 0, 0)], has_clicks=False).lines
 
     assert empty.summary == "Without results: 25% of a day’s searches."

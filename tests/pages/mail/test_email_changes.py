@@ -164,7 +164,7 @@ def test_undo_link_works_only_once(app: Flask, part: Runtime, tenant: Tenant, se
     assert ended(app, link)
 
 
-def test_of_concurrent_uses_of_an_undo_link_only_one_succeeds(
+def test_concurrent_uses_of_an_undo_link_succeed_only_once(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_key(tenant, NEW)

@@ -115,7 +115,7 @@ def test_reset_link_works_only_once_and_invalidates_older_links(
     assert can_log_in(app, tenant.email, NEW_PASSWORD)
 
 
-def test_of_concurrent_uses_of_a_reset_link_only_one_succeeds(
+def test_concurrent_uses_of_a_reset_link_succeed_only_once(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email)

@@ -40,18 +40,18 @@ def open_as(client: Browser | ApiClient | None, app: Flask, method: str, path: s
 class TestHidden:
     """Other callers see exactly what they see at a URL that does not exist."""
 
-    def test_area_has_pages_and_forms(self) -> None:
+    def test_operator_area_has_pages_and_forms(self) -> None:
         assert "/operator" in PATHS
         assert "/operator/accounts/1/suspend" in FORMS
 
-    def test_area_is_exactly_what_is_hidden(self, shared_app: Flask) -> None:
+    def test_exactly_the_operator_pages_are_hidden(self, shared_app: Flask) -> None:
         declared = policies(shared_app)
         inside = {rule.endpoint for rule in shared_app.url_map.iter_rules() if is_in_operator_area(rule.rule)}
         assert inside == {endpoint for endpoint, policy in declared.items() if policy is OPERATING}
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"])
     @pytest.mark.parametrize("accept", [BROWSER_ACCEPT, "application/json"])
-    def test_every_path_is_like_one_that_does_not_exist(
+    def test_every_operator_path_responds_like_a_nonexistent_path(
         self, app: Flask, tenant: Tenant, method: str, accept: str
     ) -> None:
         viewer = add_member(tenant, "vera@example.com", "viewer")
@@ -61,41 +61,47 @@ class TestHidden:
             for path in (*PATHS, *FORMS, "/operator/", "/operator/nope", "/operator/accounts/999"):
                 assert seen(open_as(client, app, method, path, accept), path) == unknown, (client, path)
 
-    def test_forms_of_customers_change_nothing(self, app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+    def test_operator_forms_sent_by_customers_change_nothing(
+        self, app: Flask, tenant: Tenant, stranger: Tenant
+    ) -> None:
         account = f"/operator/accounts/{stranger.account_id}"
         form = {"csrf_token": tenant.browser.csrf_token, "reason": "x", "plan": "enterprise"}
         for action in ("suspend", "plan", "resume"):
             assert tenant.browser.post(f"{account}/{action}", data=form).status_code == 404
         assert stranger.browser.get("/dashboard").status_code == 200
 
-    def test_no_page_of_a_customer_links_to_the_area(self, tenant: Tenant) -> None:
+    def test_customer_pages_do_not_link_to_the_operator_area(self, tenant: Tenant) -> None:
         person = person_of(tenant)
         for path in ("/", "/dashboard", "/profile/edit", "/api/members", "/api/audit-log", "/plans", "/nope"):
             person.go(path)
             assert "/operator" not in person.response.get_data(as_text=True), path
 
-    def test_similar_api_path_gets_no_hint(self, tenant: Tenant) -> None:
+    def test_path_similar_to_an_operator_path_gets_no_hint(self, tenant: Tenant) -> None:
         for path in ("/api/operator/accounts/1/suspended", "/v1/operator/accounts/1/suspen"):
             assert "/operator" not in tenant.browser.get(path).get_json()["message"].replace(path, "")
 
-    def test_openapi_document_has_no_page_of_the_area(self, app: Flask) -> None:
+    def test_openapi_document_omits_the_operator_area(self, app: Flask) -> None:
         paths = app.test_client().get("/openapi.json").get_json()["paths"]
         assert [path for path in paths if path.startswith("/operator")] == []
 
 
 class TestOperators:
-    def test_operator_with_codes_sees_all_accounts(self, operator: Person, tenant: Tenant) -> None:
+    def test_operator_with_two_factor_authentication_sees_all_accounts(self, operator: Person, tenant: Tenant) -> None:
         assert tenant.email in operator.go("/operator").text
 
     @pytest.mark.parametrize("role", ["editor", "viewer"])
-    def test_role_in_the_own_account_does_not_matter(self, app: Flask, tenant: Tenant, role: str) -> None:
+    def test_operator_of_any_role_in_their_account_can_use_the_area(
+        self, app: Flask, tenant: Tenant, role: str
+    ) -> None:
         member = add_member(tenant, "vera@example.com", role)
         turn_on_codes(member)
         run(app, "vera@example.com")
 
         assert person_of(member).go("/operator").one("h1").text == "Accounts"
 
-    def test_operator_without_codes_sees_only_how_to_turn_them_on(self, app: Flask, tenant: Tenant) -> None:
+    def test_operator_without_two_factor_authentication_sees_only_how_to_turn_it_on(
+        self, app: Flask, tenant: Tenant
+    ) -> None:
         browser, _ = register_browser(app, OPERATOR)
         run(app, OPERATOR)
         person = person_of(browser)

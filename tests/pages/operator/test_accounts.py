@@ -41,14 +41,14 @@ class TestList:
             ("?limit=2&offset=1", ["bob", "ann"]),
         ],
     )
-    def test_search_filter_order_and_paging(
+    def test_accounts_can_be_searched_filtered_sorted_and_paginated(
         self, operator: Person, accounts: list[Tenant], query: str, expected: list[str]
     ) -> None:
         operator.go(f"/operator{query}")
 
         assert names(operator) == [f"{name}@example.com" for name in expected]
 
-    def test_usage_is_beside_quotas(self, operator: Person, accounts: list[Tenant]) -> None:
+    def test_accounts_show_usage_beside_quotas(self, operator: Person, accounts: list[Tenant]) -> None:
         operator.go("/operator?q=bob")
 
         cells = {cell.attributes["data-label"]: cell.text for cell in operator.page.one("tbody").all("td")}
@@ -61,14 +61,14 @@ class TestList:
 
         assert names(operator) == ["ann@example.com"]
 
-    def test_paging_keeps_the_selection(self, operator: Person, accounts: list[Tenant]) -> None:
+    def test_pagination_preserves_the_filters(self, operator: Person, accounts: list[Tenant]) -> None:
         operator.go("/operator?q=%40example.com&sort=documents&limit=1")
         operator.go("/operator" + operator.page.first("a", "Next").attributes["href"])
 
         assert operator.page.one("input", name="q").attributes["value"] == "@example.com"
         assert "Accounts 2 to 2 of 4" in operator.page.text
 
-    def test_no_match(self, operator: Person, accounts: list[Tenant]) -> None:
+    def test_filter_without_matching_accounts_says_so(self, operator: Person, accounts: list[Tenant]) -> None:
         assert "No account matches" in operator.go("/operator?q=nobody").text
 
     @pytest.mark.parametrize("query", ["limit=0", "sort=password_hash", "status=x", "offset=-1", "q=%ff"])
@@ -77,7 +77,7 @@ class TestList:
 
 
 class TestAccount:
-    def test_plan_and_limits_take_effect_and_are_the_operators_work(
+    def test_plan_and_limit_changes_take_effect_and_are_logged_as_the_operators(
         self, app: Flask, operator: Person, tenant: Tenant
     ) -> None:
         operator.go(f"/operator/accounts/{tenant.account_id}")
@@ -91,7 +91,7 @@ class TestAccount:
         entry = assert_ok(tenant.browser.get("/api/audit-log?kind=account"))["entries"][0]
         assert (entry["actor"]["kind"], entry["actor"]["name"]) == ("operator", "Olga (operator)")
 
-    def test_empty_limits_return_to_the_plan(self, operator: Person, tenant: Tenant) -> None:
+    def test_emptied_limits_fall_back_to_the_plan(self, operator: Person, tenant: Tenant) -> None:
         tenant.set_plan("pro", documents=7)
         operator.go(f"/operator/accounts/{tenant.account_id}")
         assert operator.page.one("input", name="limits.documents").attributes["value"] == "7"
@@ -122,7 +122,7 @@ class TestAccount:
         assert HOSTILE not in operator.response.get_data(as_text=True)
         assert assert_ok(tenant.browser.get("/dashboard")) == before
 
-    def test_suspension_and_resumption(self, operator: Person, tenant: Tenant) -> None:
+    def test_account_can_be_suspended_and_resumed(self, operator: Person, tenant: Tenant) -> None:
         operator.go(f"/operator/accounts/{tenant.account_id}")
         operator.press("Suspend account", reason="Please pay\nyour bill.")
 
@@ -139,14 +139,14 @@ class TestAccount:
         assert {entry["actor"]["name"] for entry in entries} >= {"Olga (operator)"}
         assert "Olga (operator)" in person_of(tenant).go("/api/audit-log?kind=account").text
 
-    def test_reason_has_a_maximum_length(self, operator: Person, tenant: Tenant) -> None:
+    def test_overlong_suspension_reason_is_rejected(self, operator: Person, tenant: Tenant) -> None:
         operator.go(f"/operator/accounts/{tenant.account_id}")
         operator.send("Suspend account", reason="x" * 501)
 
         assert operator.response.status_code == 400
         assert_ok(tenant.search.get("/v1/search?q=page"))
 
-    def test_own_account_cannot_be_suspended(self, app: Flask, operator: Person) -> None:
+    def test_operator_cannot_suspend_their_own_account(self, app: Flask, operator: Person) -> None:
         operator.go("/operator?q=" + OPERATOR)
         path = operator.page.first("a", "Olga").attributes["href"]
         operator.go(path)
@@ -165,7 +165,7 @@ class TestAccount:
             form = {"csrf_token": token, "plan": "pro"}
             assert operator.call("POST", f"/operator/accounts/{number}/{action}", data=form).status_code == 404
 
-    def test_texts_of_customers_are_escaped(self, app: Flask, operator: Person, tenant: Tenant) -> None:
+    def test_text_from_customers_is_escaped(self, app: Flask, operator: Person, tenant: Tenant) -> None:
         tenant.browser.put("/profile", json={"name": HOSTILE})
         for path in ("/operator", f"/operator/accounts/{tenant.account_id}"):
             operator.go(path)

@@ -50,7 +50,7 @@ def add_searches(
     session.flush()
 
 
-def test_days_add_up_over_all_accounts(app: Flask, operator: Person, tenant: Tenant, stranger: Tenant) -> None:
+def test_charts_sum_each_day_over_all_accounts(app: Flask, operator: Person, tenant: Tenant, stranger: Tenant) -> None:
     with app.extensions["runtime"].database.write() as session:
         add_usage(session, tenant, 0, 5, 1)
         add_usage(session, stranger, 0, 7, 2)
@@ -71,7 +71,7 @@ def test_days_add_up_over_all_accounts(app: Flask, operator: Person, tenant: Ten
     assert "112 searches and 3 refused in 30 days." in operator.page.text
 
 
-def test_charts_without_searches(operator: Person) -> None:
+def test_charts_of_an_installation_without_searches_are_empty(operator: Person) -> None:
     operator.go(CHARTS)
 
     assert "0 searches and 0 refused in 30 days." in operator.page.text
@@ -79,7 +79,7 @@ def test_charts_without_searches(operator: Person) -> None:
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "8", "9999999999", "x", "", "７"])
-def test_other_periods_are_rejected(operator: Person, days: str) -> None:
+def test_unknown_chart_period_returns_400(operator: Person, days: str) -> None:
     assert operator.call("GET", CHARTS, query_string={"days": days}).status_code == 400
 
 
@@ -100,7 +100,7 @@ def test_response_times_read_only_the_newest_searches_and_whole_days(
         assert [day.p50 for day in report_service(session, today(), 2).times] == [None, 20]
 
 
-def test_searches_of_customers_appear(app: Flask, operator: Person) -> None:
+def test_searches_of_customers_appear_in_the_charts(app: Flask, operator: Person) -> None:
     tenant = register_tenant(app, "cy@example.com")
     tenant.index(page(1))
     tenant.find("page")

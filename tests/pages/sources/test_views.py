@@ -172,7 +172,9 @@ def test_each_source_kind_has_its_form(person: Person, tenant: Tenant, kind: str
     assert (source["kind"], source["schedule"]) == (kind, "hourly")
 
 
-def test_form_offers_a_browser_only_where_there_is_one(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_source_form_offers_rendering_only_if_a_browser_is_available(
+    app: Flask, person: Person, tenant: Tenant
+) -> None:
     path = f"/sites/{tenant.site_id}/sources/create"
     person.go(path)
     assert person.page.all("select", name="render") == []

@@ -109,7 +109,7 @@ def test_page_moves_by_at_most_three_places() -> None:
     assert all(abs(seen.index(document_id) - place) <= MAX_GAIN for place, document_id in enumerate(ranked))
 
 
-def test_pages_that_do_not_match_all_words_do_not_move() -> None:
+def test_pages_that_match_only_some_words_keep_their_position() -> None:
     ranked = ["0", "1", "2"]
 
     seen = simulate(

@@ -79,7 +79,7 @@ def remove(tenant: Tenant, *numbers: int) -> None:
         (date(2026, 12, 1), date(2026, 11, 1), date(2027, 1, 1)),
     ],
 )
-def test_neighboring_months(month: date, before: date, after: date) -> None:
+def test_months_before_and_after_are_computed_across_years(month: date, before: date, after: date) -> None:
     for day in (month, month + timedelta(days=27)):
         assert (first_of_last_month(day), first_of_next_month(day)) == (before, after)
 
@@ -87,7 +87,7 @@ def test_neighboring_months(month: date, before: date, after: date) -> None:
 class TestMostDocuments:
     """The highest number of documents stored at any time in a month."""
 
-    def test_removed_documents_count_at_their_peak(self, part: Runtime, customer: Tenant) -> None:
+    def test_most_documents_includes_documents_removed_later(self, part: Runtime, customer: Tenant) -> None:
         customer.index(*pages(5))
         remove(customer, 0, 1, 2)
         customer.index(page(0))
@@ -246,7 +246,7 @@ class TestClosing:
         assert [usage for _, usage in closed.accounts] == [usage for _, usage in before.accounts]
         assert closed.accounts[0][1] == MonthUsage(1, 0, 2, 2, 0)
 
-    def test_accounts_created_after_the_month_are_in_no_report_of_it(
+    def test_report_of_a_month_excludes_accounts_created_later(
         self, clock: time_machine.Coordinates, app: Flask, part: Runtime, customer: Tenant
     ) -> None:
         clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
@@ -265,7 +265,7 @@ class TestClosing:
 
         assert report(part).is_final
 
-    def test_months_in_which_the_service_was_off_are_closed_later(
+    def test_months_that_ended_while_the_service_was_off_are_closed_later(
         self, clock: time_machine.Coordinates, part: Runtime, customer: Tenant
     ) -> None:
         clock.move_to(datetime(2031, 6, 1, 2, tzinfo=UTC))
@@ -279,7 +279,7 @@ class TestClosing:
         assert june.accounts[0][1] == MonthUsage(0, 0, 3, 3, 0)
         assert close_months(part.database, part.counters) == 0
 
-    def test_account_deleted_during_a_report_is_not_in_it_with_too_little(
+    def test_account_deleted_during_a_report_is_not_reported_with_incomplete_usage(
         self, app: Flask, part: Runtime, customer: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         customer.index(*pages(3))

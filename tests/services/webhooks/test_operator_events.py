@@ -188,7 +188,7 @@ def test_customers_webhook_may_not_use_the_operators_private_address(
     assert_error(response, 400, "validation_failed", field="url")
 
 
-def test_failed_events_are_repeated_for_a_day_and_later_ones_are_still_sent(
+def test_failed_events_are_retried_for_a_day_and_do_not_block_later_events(
     app: Flask, part: Runtime, receiver: Receiver
 ) -> None:
     receiver.status = 500

@@ -19,7 +19,7 @@ from backends.embedded.analysis.compounds import _keys, compound_keys
         ("Kürze, kurz", []),
     ],
 )
-def test_long_words_have_keys_whatever_signs_are_around_them(text: str, keys: list[str]) -> None:
+def test_long_words_have_keys_regardless_of_adjacent_signs(text: str, keys: list[str]) -> None:
     assert compound_keys("de", [text]) == keys
 
 

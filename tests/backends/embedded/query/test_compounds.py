@@ -34,7 +34,7 @@ def test_compound_is_found_by_its_last_word(compound: str, word: str) -> None:
     assert case.ids(word) == ["compound"]
 
 
-def test_word_itself_comes_first() -> None:
+def test_document_with_the_word_itself_ranks_above_compounds() -> None:
     case = index_of(
         page("compound", "Geschenkgutscheine", "Wir haben Geschenkgutscheine für dich."),
         page("word", "Der Laden", "Und einen Gutschein gibt es auch von uns, wenn man ihn will."),
@@ -49,5 +49,5 @@ def test_word_itself_comes_first() -> None:
     ("Das ist der Taschenrechner, und er ist in der Tasche.", "rechnung"),
     ("The comfortable chair is in the room, and so is the table.", "able"),
 ])  # fmt: skip
-def test_beginning_that_is_no_word_of_its_own_makes_no_compound(text: str, word: str) -> None:
+def test_word_whose_beginning_is_not_a_word_is_not_a_compound(text: str, word: str) -> None:
     assert index_of(page("a", text)).ids(word) == []

@@ -113,7 +113,7 @@ def test_pages_of_hits_join_at_the_end_of_the_ranked_window() -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 6])
-def test_best_hits_come_first_although_other_pages_have_more_boosts_than_count(seed: int) -> None:
+def test_best_hits_come_first_even_if_other_pages_have_boosts_beyond_the_rank_limit(seed: int) -> None:
     draw = random.Random(seed)
     boosts = tuple(
         Boost(draw.randint(1, 3), parse_filter(f"{name} = {value}")) for name in "abcdef" for value in (0, 1)

@@ -13,7 +13,7 @@ from tests.backends.embedded.results.highlighted import texts
 
 @settings(max_examples=200)
 @given(texts)
-def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
+def test_every_word_of_a_text_matches_in_the_text(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
         if len(terms) == 1 and any(char.isalpha() for char in word):

@@ -79,7 +79,7 @@ def drawn_paths(fake: FakeBrowser, website: Website) -> list[str]:
         (f"<meta name=robots content=noindex>{SHELL}", set()),
     ],
 )
-def test_mode_of_the_source_decides_which_pages_are_drawn(
+def test_render_option_of_the_source_selects_the_rendered_pages(
     rendering: Runner, fake: FakeBrowser, website: Website, sent: str, modes: set[str]
 ) -> None:
     fake.answer = lambda url: page("Rendered text.")
@@ -91,7 +91,7 @@ def test_mode_of_the_source_decides_which_pages_are_drawn(
         fake.rendered.clear()
 
 
-def test_automatic_drawing_ends_after_several_pages_without_more_text(
+def test_automatic_rendering_stops_after_several_pages_without_more_text(
     rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     for number in range(12):
@@ -122,7 +122,7 @@ def test_page_with_text_is_read_as_sent_if_it_cannot_be_rendered(
     assert rendering.run(rendering.add("/", render="always")).indexed == 1
 
 
-def test_browser_that_fails_again_and_again_is_not_tried_for_every_page(
+def test_repeatedly_failing_browser_is_not_tried_for_every_page(
     rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     links = "".join(f"<a href=/{number}>{number}</a>" for number in range(12))
@@ -134,7 +134,9 @@ def test_browser_that_fails_again_and_again_is_not_tried_for_every_page(
     assert 5 <= len(fake.rendered) <= 6  # Two threads read pages.
 
 
-def test_routes_are_pages_and_other_fragments_are_not(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
+def test_fragments_that_are_routes_become_pages_and_others_do_not(
+    rendering: Runner, fake: FakeBrowser, website: Website
+) -> None:
     website.pages["/"] = html(SHELL)
     routes = ("#/a", "#!/b", "#/a#c", "#c", "#/", "#/a?id=tides")
     links = "".join(f"<a href='{route}'>{route}</a>" for route in routes)
@@ -155,7 +157,7 @@ def test_routes_are_pages_and_other_fragments_are_not(rendering: Runner, fake: F
     assert "sections" not in documents["/#/a"]
 
 
-def test_unchanged_file_of_an_application_does_not_hide_changes(
+def test_rendered_page_is_read_again_even_if_its_file_is_unchanged(
     rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/"] = html(SHELL)
@@ -167,7 +169,7 @@ def test_unchanged_file_of_an_application_does_not_hide_changes(
     assert rendering.documents()["/"]["content"] == "New text."
 
 
-def test_pages_read_before_there_was_a_browser_are_rendered_by_the_next_run(
+def test_pages_read_without_a_browser_are_rendered_by_the_next_run_with_one(
     runner: Runner, rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
     website.pages["/"] = html(SHELL)
@@ -177,7 +179,7 @@ def test_pages_read_before_there_was_a_browser_are_rendered_by_the_next_run(
     assert rendering.run(source).indexed == 1
 
 
-def test_targets_of_navigations_are_followed(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
+def test_urls_that_scripts_navigate_to_are_followed(rendering: Runner, fake: FakeBrowser, website: Website) -> None:
     website.pages["/"] = html(SHELL)
     website.pages["/en/"] = html(page("Welcome."))
     fake.navigations = (website.address("/en/"), "mailto:ann@example.com")
@@ -224,7 +226,7 @@ def test_headers_of_the_source_are_sent_only_for_pages_of_its_own_origin(
     assert not any("authorization" in sent for sent in website.sent)
 
 
-def test_nothing_of_the_browser_is_loaded_without_one(runner: Runner, website: Website) -> None:
+def test_browser_package_is_not_loaded_without_the_browser_setting(runner: Runner, website: Website) -> None:
     import subprocess
     import sys
 
