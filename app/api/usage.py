@@ -58,7 +58,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         try:
             engine_key, public_key = direct_keys(current_runtime.database, engine, key, site)
         except CredentialsStopped as error:
-            raise BackendUnavailable("The key or the site changed at this moment.", retry_after=1) from error
+            raise BackendUnavailable("The key or the site is being changed; try again.", retry_after=1) from error
     else:
         engine_key, public_key = gateway_keys(key, site, current_runtime.settings.secret_key)
     limits = caller.account.limits

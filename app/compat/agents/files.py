@@ -73,7 +73,7 @@ def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | Non
         BackendUnavailable: The URL is not an ID, and the engine to look it up is unavailable.
     """
     if (identifier is None) == (url is None):
-        raise field_error("id", "required", "or url is required, and not both")
+        raise field_error("id", "required", "or url is required, but not both")
     names = [identifier] if identifier is not None else _spellings(str(url), site)
     page = _read(site, names)
     if page is None and url is not None:

@@ -68,7 +68,7 @@ def test_page_that_hangs_or_fills_memory_is_aborted_and_the_next_page_is_rendere
 
 
 def render_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> RenderedPage:
-    """Draw a page, again if a busy machine had no time for it."""
+    """Render a page, and repeat it if the machine was too busy the first time."""
     try:
         return browser.render(target, recorder, time.sleep)
     except BrowserError:

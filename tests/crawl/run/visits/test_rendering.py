@@ -22,7 +22,7 @@ SHELL = "<!doctype html><title>App</title><div id=app></div><script src=/app.js>
 
 @dataclass
 class FakeBrowser:
-    """Answers with a function of the page's URL, and records which pages it drew."""
+    """Answers with a function of the page's URL, and records which pages it rendered."""
 
     answer: Callable[[str], str | Exception] = lambda url: SHELL
     navigations: tuple[str, ...] = ()
