@@ -227,6 +227,7 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
                 answer: tuple[str, Any] = ("done", None)
             else:
                 answer = ("done", task(*arguments))
+        # The parent has closed the connection, or has died.
         except (EOFError, ConnectionError):
             return
         except MemoryError:

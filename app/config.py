@@ -373,6 +373,7 @@ def _stored_secret(path: Path) -> str:
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(48))
             file.flush()
+            # The secret must not be lost in a power failure after other processes have used it.
             os.fsync(file.fileno())
         try:
             os.link(fresh, path)

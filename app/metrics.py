@@ -145,6 +145,7 @@ def _runs(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    # The process exists, but belongs to another user.
     except PermissionError:
         pass
     return True
@@ -337,6 +338,7 @@ def _may_see(asking: Request, token: str) -> bool:
     if is_loopback(asking) and not is_forwarded(asking):
         return True
     sent_token = bearer_token(asking)
+    # Compared in constant time, so that response times reveal nothing about the token.
     return bool(token) and sent_token is not None and hmac.compare_digest(sent_token.encode(), token.encode())
 
 

@@ -45,6 +45,7 @@ def parse_instant(text: str) -> int | None:
     if _ISO_DATE.match(text) is None:
         return None
     try:
+        # RFC 3339 also allows a lower-case z, which ``fromisoformat`` rejects.
         moment = datetime.fromisoformat(text.replace("z", "Z"))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)

@@ -58,9 +58,11 @@ class Text(fields.String):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError([Problem("must be a string", "type")])
+        # PostgreSQL cannot store NUL in text, and highlighting uses it to mark matches.
         if "\x00" in value:
             raise ValidationError([Problem("must not contain the NUL character", "invalid")])
         try:
+            # JSON can contain lone surrogates, but UTF-8, and therefore databases and engines, cannot.
             size = len(value.encode())
         except UnicodeEncodeError as error:
             raise ValidationError([Problem("must not contain lone surrogates", "invalid")]) from error
@@ -98,6 +100,7 @@ class WholeNumber(fields.Integer):
             if abs(value) >= 2**63:  # The JSON parser rounds integers beyond 64 bits, which could make them fit.
                 raise self._out_of_range()
             value = int(value)
+        # In Python, booleans are integers.
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValidationError([Problem("must be an integer", "type")])
         return self._checked(value)
@@ -177,6 +180,7 @@ class Instant(fields.DateTime):
             moment = parse_instant(value)
         except ValueError as error:
             raise ValidationError([self._no_date()]) from error
+        # The parser reads a date as midnight, so only the length shows that the time is missing.
         if not self.date_alone and len(value) == _DATE_LENGTH:
             raise ValidationError([self._no_date()])
         return moment
@@ -217,6 +221,7 @@ class ItemList(fields.Field[list[Any]]):
             except ValidationError as error:
                 errors[position] = error.messages
                 count.add(error.messages)
+                # Hostile lists could otherwise cost much more time than the response can report.
                 if count.is_full:
                     break
         if errors:

@@ -97,6 +97,7 @@ def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Memb
         answer["accounts"] = [{"id": m.account_id, "name": m.account.name, "role": m.role} for m in members]
     response = json_answer(answer, status)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    # The response contains the cookie and the CSRF token of a session.
     response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -33,6 +33,7 @@ blp = ApiBlueprint("keys", __name__, description="API keys of a site.")
 
 SITE_KEYS = "/api/sites/<int(signed=True):site_id>/keys"
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_NOT_FOUND)
+# Responses with this header contain a key's token.
 _NO_STORE = {"Cache-Control": "no-store"}
 
 

@@ -83,6 +83,7 @@ def remove_member(member_id: int) -> dict[str, Any]:
 invitations_blp = ApiBlueprint("invitations", __name__, description="Invitations to become a member of the account.")
 
 _INVITATION = "/api/invitations/<string:invitation_id>"
+# Responses with this header may contain the link of an invitation, which admits anyone who has it.
 _NO_STORE = {"Cache-Control": "no-store"}
 
 

@@ -82,6 +82,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
             "unlimited": limits.documents is None and monthly is None,
         },
     }
+    # The response contains engine keys.
     return answer, 200, {"Cache-Control": "no-store"}
 
 

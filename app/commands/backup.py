@@ -110,5 +110,6 @@ def _replace(path: Path, content: str) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
         file.flush()
+        # Without it, a power failure after the rename could leave an empty file under the final name.
         os.fsync(file.fileno())
     fresh.replace(path)

@@ -176,6 +176,7 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
 def _end_process(runtime: Runtime) -> None:
     """Exit without waiting for requests in progress, since their runs have already returned to the queue."""
     runtime.close()
+    # ``os._exit`` does not flush the buffers of the standard streams.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -54,6 +54,7 @@ def check_server() -> ServerEnvironment:
             environment.host, environment.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
+            # As gunicorn does: otherwise, closed connections of an earlier run would make its port appear to be in use.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:

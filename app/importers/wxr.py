@@ -54,6 +54,7 @@ def read_wxr(stream: ByteStream) -> Iterator[Read]:
 def _read_until_unreadable(stream: Source) -> Iterator[Read | Problem]:
     try:
         yield from read_items(stream)
+    # The error is yielded, because a task that raises counts as a crash of the process.
     except UnreadableFile as error:
         yield error.problem
 

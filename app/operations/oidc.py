@@ -130,6 +130,7 @@ def finish(
     attempt = _read_attempt(runtime, cookie)
     if attempt is None or not hmac.compare_digest(answer.get("state", "").encode(), attempt.derive("state").encode()):
         raise _refused("This login was started in another browser or more than 10 minutes ago; start again.")
+    # RFC 9207: a response of another provider must not be used at this one (mix-up attack).
     if answer.get("iss", provider.issuer) != provider.issuer:
         raise _refused("The response came from another provider.")
     if "error" in answer:
@@ -164,6 +165,7 @@ def _find_members(
         unknown = oidc.find_linkable_members(session, person.issuer, person.email, connects)
     if linked_members and not unknown and not invitation:
         return list(linked_members), len(linked_members) > 1
+    # Hashed before the transaction, because hashing is slow by design. Nobody knows this password.
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     with ExitStack() as after_commit, acting(client.member(person.email)), runtime.database.write() as session:
         linked, is_asked = _link_members(session, person, password_hash, connects)

@@ -65,6 +65,7 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str | N
     if password is None and not settings.sends_mail:
         raise field_error("password", "required", "is required, because this service sends no e-mail")
     if password is None:
+        # Nobody knows this password: the invited owner chooses one.
         password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     else:
         password_hash = accounts.hash_new_password(password, name, email)

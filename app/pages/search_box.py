@@ -88,6 +88,7 @@ def _script(file: Path) -> Response:
     response.set_etag(sha256(body).hexdigest()[:20])
     response.cache_control.public = True
     response.cache_control.max_age = MAX_AGE_SECONDS
+    # Otherwise, pages with cross-origin isolation could not load the scripts.
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     response.make_conditional(request)
     return response

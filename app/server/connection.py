@@ -174,6 +174,7 @@ class Socket(socket.socket):
 
     def close(self) -> None:
         """Shut the connection down. The event loop may still watch the descriptor, and closes it later."""
+        # The client may have disconnected already.
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 

@@ -83,6 +83,7 @@ def claim_delivery(session: Session) -> Claim | None:
     Deliveries of suspended accounts keep waiting.
     """
     locked = (WebhookDelivery, Webhook)
+    # Another process is claiming locked deliveries.
     row = session.execute(_due().with_for_update(of=locked, skip_locked=True, **ROW_LOCK)).first()
     if row is None:
         return None
@@ -224,6 +225,7 @@ def announce(session: Session, account_id: int, event: str, data: Mapping[str, A
         select(Webhook)
         .where(Webhook.account_id == account_id, Webhook.active)
         .order_by(Webhook.id)
+        # A shared lock that only blocks deletion, so that concurrent events do not wait for each other.
         .with_for_update(read=True, key_share=True)
     ).all()
     _queue(session, [webhook.id for webhook in webhooks if event in webhook.events], event, data)

@@ -121,6 +121,7 @@ def _create_unfinished(folder: Path) -> tuple[Path, int]:
 def _remove_unfinished(folder: Path) -> None:
     """Delete unfinished backups of killed processes, which no process has locked."""
     for path in folder.glob(f"{_UNFINISHED}*"):
+        # A backup in progress keeps its file locked.
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()

@@ -240,6 +240,7 @@ class _WriterTurns:
                 self._wait_seconds = self._timeout_seconds / _HASTE
                 raise
         finally:
+            # The connection's other statements wait for locks as usual.
             file.execute(f"PRAGMA busy_timeout={int(self._timeout_seconds * 1000)}")
 
 

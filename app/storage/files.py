@@ -149,6 +149,7 @@ class FileCopies:
         """Delete copies older than :data:`KEPT_SECONDS`, then the oldest until the rest fits in :data:`MAX_BYTES`."""
         sizes = []
         for path in self._folder.glob(f"*{_SUFFIX}*"):
+            # Another process may have deleted the copy in the meantime.
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 sizes.append((status.st_mtime, status.st_size, path))

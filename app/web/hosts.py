@@ -68,6 +68,7 @@ def _network(address: str) -> str:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
+        # A proxy may forward anything as the address, which becomes part of the audit log.
         return address[:64]
     if parsed.version == 4:
         return address

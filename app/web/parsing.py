@@ -264,6 +264,7 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
     except RequestEntityTooLarge as error:
         raise too_large(limit) from error
     except TimeoutError as error:
+        # The rest of the body was not read, so the connection cannot be used for another request.
         raise ApiError(
             ErrorCode.REQUEST_TIMEOUT, "The body was sent too slowly.", headers={"Connection": "close"}
         ) from error

@@ -77,6 +77,7 @@ class Connections:
             # On a timeout, the connection must stay open: see ``_overdue``.
             answer = connection.read_response(disconnect_on_error=False)
         except redis.exceptions.NoScriptError:
+            # An error is a response, too, so the server does not hang.
             self._timeouts = 0
             raise
         except (redis.exceptions.ResponseError, redis.exceptions.BusyLoadingError) as error:
@@ -163,6 +164,7 @@ class Connections:
 def _has_input(connection: Any) -> bool:
     try:
         return bool(connection.can_read(0))
+    # A broken connection also ends the wait, because the server may have restarted.
     except _FAILURES:
         return True
 

@@ -140,6 +140,7 @@ class Server:
         return deleted
 
 
+# Weak, so that the registry does not keep stores and their connections alive.
 _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
 

@@ -345,6 +345,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
     return _primary_code(error) in _BUSY
 
 
+# Weak, so that the registry does not keep files open that no store uses anymore.
 _files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
 _forking: list[SharedFile] = []
 _one_fork = threading.Lock()

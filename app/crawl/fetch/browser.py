@@ -248,6 +248,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 async def _within_seconds(step: Awaitable[object]) -> None:
     from playwright.async_api import Error
 
+    # A browser that fails or hangs here is ended by force anyway.
     with contextlib.suppress(Error, TimeoutError):
         async with asyncio.timeout(_CLOSE_SECONDS):
             await step

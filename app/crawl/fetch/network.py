@@ -97,6 +97,7 @@ class CheckedBackend(httpcore.NetworkBackend):
 
     def close(self) -> None:
         """Release the threads that look up names."""
+        # A lookup cannot be interrupted, and the operating system may take a long time to give up.
         self._look_ups.shutdown(wait=False, cancel_futures=True)
 
     def allows(self, address: IPAddress) -> bool:

@@ -183,9 +183,11 @@ def iso_date(text: str) -> str | None:
     text = text.strip().upper()
     try:
         moment = datetime.fromisoformat(text)
+        # Raises for dates at the limits of the calendar that have no equivalent in UTC.
         moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+    # Python accepts offsets with seconds, but ISO 8601 does not.
     if moment.year < EARLIEST_YEAR or moment.strftime("%z")[5:]:
         return None
     return text if len(text) == len("2024-05-01") else moment.isoformat()

@@ -99,6 +99,7 @@ class _Refusal(tuple[str, str]):
 def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Refusal | ValueError:
     try:
         return read(*arguments)
+    # Errors are returned, because a task that raises counts as a crash of the process.
     except NotIndexed as refusal:
         return _Refusal((refusal.reason, refusal.message))
     except ValueError as error:

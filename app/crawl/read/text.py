@@ -80,6 +80,7 @@ def decode(body: bytes, content_type: str = "") -> str:
     labels = [label for label in (header, meta) if label and not _is_wide(label)]
     if header and _is_wide(header) and b"\0" in body:
         labels.insert(0, header)
+    # Escape characters occur in ISO-2022 encodings, whose bytes would also be valid UTF-8.
     elif b"\x1b" not in body:
         try:
             return body.decode()

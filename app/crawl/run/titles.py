@@ -55,7 +55,7 @@ def _suffixes(title: str) -> Iterator[str]:
 
 
 def _prefixes(title: str) -> Iterator[str]:
-    # The blank before a parenthesis is no separator: what follows only explains what precedes it.
+    # A blank before a parenthesis does not separate a prefix: the parenthesis only explains the words before it.
     separators = (match for match in TITLE_SEPARATOR.finditer(title) if match[0].strip())
     return (title[: match.end()] for match in separators if match.start() > 0 and match.end() < len(title))
 

@@ -65,6 +65,7 @@ def queue_due(session: Session, moment: datetime) -> int:
         .where(Source.next_run_at <= moment)
         .order_by(Source.next_run_at)
         .limit(MAX_QUEUED_AT_ONCE)
+        # Another process is queuing the runs of locked sources.
         .with_for_update(of=Source, skip_locked=True, **ROW_LOCK)
     ).all()
     for source, active in due:

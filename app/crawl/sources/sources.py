@@ -117,6 +117,7 @@ def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = Fals
     """
     query = select(Source).where(Source.id == read_hook_token(token))
     source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
+    # Compared in constant time, so that response times reveal nothing about the token.
     if source is None or not hmac.compare_digest(make_hook_token(source.id, source.hook_salt, secret), token):
         raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "This deploy hook does not exist.")
     site = session.get_one(Site, source.site_id)

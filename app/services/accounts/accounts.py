@@ -233,6 +233,7 @@ def resume(session: Session, account_id: int) -> None:
 def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
     """Lock and return an account's sites, including deleted sites."""
     return session.scalars(
+        # Locked in the order of IDs, so that concurrent transactions do not deadlock.
         select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
     ).all()
 

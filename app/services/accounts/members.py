@@ -79,6 +79,7 @@ def member_not_found() -> ApiError:
 
 def lock_member(session: Session, member_id: int) -> Member | None:
     """Load and lock a member, to serialize changes of their credentials; ``None`` if the member was removed."""
+    # The session may have loaded the member before it was locked, so its values are read again.
     return session.get(Member, member_id, with_for_update={**ROW_LOCK, "of": Member}, populate_existing=True)
 
 

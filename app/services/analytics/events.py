@@ -53,6 +53,7 @@ LOST_EVENTS = Counter(
 )
 
 log = logging.getLogger(__name__)
+# Weak, so that the registry does not keep recorders and their journals alive.
 _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()
 
 

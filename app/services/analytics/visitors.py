@@ -39,6 +39,7 @@ NETWORK_BITS = 32
 
 _RETRY_SECONDS = 5.0
 _NO_PERIOD = -1
+# If two processes add the key of a period at the same time, the first one applies.
 _ADD_KEY = text("INSERT INTO visitor_keys (period, key) VALUES (:period, :key) ON CONFLICT DO NOTHING")
 
 log = logging.getLogger(__name__)
@@ -119,6 +120,7 @@ def _network(address: str) -> str:
     if ":" not in address:
         return address
     try:
+        # A customer of a provider may have a whole /48 network.
         return str(IPv6Network(address).supernet(new_prefix=48))
     except ValueError:
         return address

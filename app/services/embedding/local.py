@@ -205,6 +205,7 @@ class LocalEmbedder:
             if now - self._silent_since < HUNG_SECONDS:
                 return
             self._silent_since = None
+        # The kernel reports the process that listens on the socket, whichever worker started it.
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process_id, _, _ = struct.unpack("3i", credentials)
         if process_id > 0:

@@ -294,6 +294,7 @@ def end_with_service() -> None:
 
     def wait() -> None:
         os.read(0, 1)
+        # ``sys.exit`` would end only this thread.
         os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -79,6 +79,7 @@ class RemoteEmbedder:
         try:
             vector: NDArray[np.float32] = future.result(timeout_seconds)[0]
         except TimeoutError as error:
+            # Only a waiting request is canceled. A running one continues, so that its connection can be reused.
             future.cancel()
             raise EmbedderUnavailable(f"{self._host} does not respond in time") from error
         return vector

@@ -206,6 +206,7 @@ class Vectorizer:
             chunks[place] = texts
         try:
             return _embed(self._embedder, chunks)
+        # Any document of the batch may be the cause, so each is embedded separately.
         except EmbedderRefused:
             vectors: dict[tuple[int, str], bytes] = {}
             refusals: dict[tuple[int, str], EmbedderRefused] = {}

@@ -200,6 +200,7 @@ class DocumentWriter:
                 return Written((0, site.revision, today()))
             forgot_fields = forget_if_empty(site)
             session.flush()
+            # The count reads the site's row in SQL, which the flush above has updated.
             day = count_changed(session, account_id, removed, added=-removed)
             return Written((removed, site.revision, day), account_id if forgot_fields else None)
 

@@ -132,6 +132,7 @@ class SmtpConnection:
         """Close the connection, if it is open."""
         smtp, self._smtp = self._smtp, None
         if smtp is not None:
+            # The server may have closed the connection already.
             with suppress(OSError):
                 smtp.quit()
             smtp.close()
@@ -248,6 +249,7 @@ class Mailer:
                 return
         with self._database.write() as session:
             late = session.scalars(
+                # Another process is discarding locked mails.
                 select(Mail).where(Mail.expires_at <= now(), _is_free()).with_for_update(skip_locked=True)
             ).all()
             for mail in late:

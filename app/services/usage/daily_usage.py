@@ -180,6 +180,7 @@ def noting_documents(session: Session, account_id: int) -> Iterator[None]:
     before = count_documents(session, account_id)
     yield
     session.flush()
+    # Counted in SQL, which the flush above has updated.
     added = count_documents(session, account_id) - before
     if added:
         count_changed(session, account_id, 0, added=added)

@@ -150,6 +150,7 @@ def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -
             renamed, or removed since, because tantivy never changes a file.
     """
     measured: dict[str, Measured] = {}
+    # Another process may remove generations in the meantime.
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):

@@ -50,6 +50,7 @@ class ThreadLease:
             lock.release()
 
 
+# Weak, so that the registry does not keep released leases alive.
 _OPEN_LEASES: weakref.WeakSet[FileLease] = weakref.WeakSet()
 
 
@@ -101,6 +102,7 @@ def _wait_for(descriptor: int, timeout_seconds: float, meanwhile: Iterable[objec
     decided = threading.Event()
     outcome = {"taken": False, "abandoned": False}
 
+    # ``flock`` has no timeout, so a thread waits for the lock.
     def wait() -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with state:

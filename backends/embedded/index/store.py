@@ -47,6 +47,7 @@ def engine_errors(doing: str) -> Iterator[None]:
         yield
     except BackendError:
         raise
+    # Not only Exception: panics of the engine have their own base class.
     except BaseException as error:
         if not is_engine_error(error):
             raise
@@ -334,6 +335,7 @@ def _roll_back(writer: tantivy.IndexWriter) -> None:
         log.warning("A failed write could not be rolled back immediately: %s", type(error).__name__)
 
 
+# Weak, so that the registry does not keep stores and their open indexes alive.
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 
 

@@ -39,6 +39,7 @@ def read_office_file(body: bytes) -> ReadFile:
     if kind in OPEN_DOCUMENT_KINDS:
         kind = OPEN_DOCUMENT_KINDS[kind]
         properties = open_xml.properties(archive, OPEN_DOCUMENT_PROPERTIES)
+        # A longer file is indexed up to the limit.
         with suppress(TextIsFull):
             read_open_document(archive, kind, text)
     else:
