@@ -267,7 +267,7 @@ class _Parser:
     def value(self, expectation: str) -> _Token:
         token = self.next()
         if token.kind == "keyword":
-            raise _reject(f"Expected {expectation}; quote the keyword {token.text} to use it as one.", token.position)
+            raise _reject(f"Expected {expectation}; put {token.text} in quotes to use it as text.", token.position)
         if token.kind != "value":
             raise _reject(f"Expected {expectation}.", token.position)
         return token

@@ -40,19 +40,19 @@ class Support:
 
 
 def everywhere(how: str) -> Support:
-    """Honored in every search, including sorted, pinned, and boosted ones."""
+    """Return support in every search, including sorted, pinned, and boosted searches."""
     return Support(how)
 
 
 def except_with(how: str, **limits: str) -> Support:
-    """Honored except together with ``sort``, ``pins``, or ``boosts``, which are rejected with these messages."""
+    """Return support that excludes ``sort``, ``pins``, or ``boosts``: the combination is rejected with a message."""
     if not limits or not limits.keys() <= _SITUATIONS.keys():
         raise TypeError(f"limits must name one of {', '.join(_SITUATIONS)}")
     return Support(how, {situation: limits[situation] for situation in _SITUATIONS if situation in limits})
 
 
 def nowhere(message: str) -> Support:
-    """Never honored: a search that uses it is rejected with this message."""
+    """Return missing support: every search that uses the feature is rejected with this message."""
     return Support("rejected", {"always": message})
 
 

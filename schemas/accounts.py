@@ -151,7 +151,7 @@ class LoginAnswerSchema(SuccessSchema):
 
 
 class ProfileUpdateSchema(UpdateSchema):
-    """Changes of the profile; omitted fields stay.
+    """Changes to the profile. Omitted fields stay unchanged.
 
     With a session, a new e-mail or password needs the current password. A key cannot change the password.
     """

@@ -106,7 +106,7 @@ class KeyCreateSchema(BodySchema):
 
 
 class KeyUpdateSchema(UpdateSchema):
-    """Changes of a key; omitted fields stay. The type cannot change.
+    """Changes to a key. Omitted fields stay unchanged. The type cannot change.
 
     ``null`` removes an expiry, gives a private key all scopes, and allows all origins.
     """

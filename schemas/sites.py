@@ -77,7 +77,7 @@ class SiteCreateSchema(BodySchema):
 
 
 class SiteUpdateSchema(UpdateSchema):
-    """Changes of a site; omitted fields stay."""
+    """Changes to a site. Omitted fields stay unchanged."""
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     url = SiteUrl(metadata={"title": "Address"})

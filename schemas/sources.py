@@ -226,7 +226,7 @@ class SourceCreateSchema(BodySchema):
 
 
 class SourceUpdateSchema(UpdateSchema):
-    """Changes of a source; omitted fields stay. `kind` cannot change."""
+    """Changes to a source. Omitted fields stay unchanged. `kind` cannot change."""
 
     kind = Text(choices=KINDS, metadata={"title": "Kind"})
     url = SiteUrl(bare=True, metadata={"title": "Address"})

@@ -55,7 +55,7 @@ class WebhookCreateSchema(BodySchema):
 
 
 class WebhookUpdateSchema(UpdateSchema):
-    """Changes of a webhook; omitted fields stay."""
+    """Changes to a webhook. Omitted fields stay unchanged."""
 
     url = _url()
     events = Events()

@@ -11,7 +11,7 @@ _DAYS_REMEMBERED = 100_000
 
 
 class Floor(NamedTuple):
-    """Minimum usage of an account on one day, from a copy: charged searches and reported indexing operations."""
+    """Minimum usage of an account on one day, read from a copy: charged searches and indexing operations."""
 
     used: int
     indexing: int
@@ -34,7 +34,7 @@ class Floors:
         return self._raised.get((account_id, day), "")
 
     def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
-        """Return the floor for a day that has not been raised yet; zeros if it was raised or its floor is unknown."""
+        """Return the floor to which a day must still be raised; zeros if it was raised or its floor is unknown."""
         if self.incarnation_of(account_id, day) == incarnation != "":
             return Floor(0, 0)
         return self.read(account_id, day) or Floor(0, 0)

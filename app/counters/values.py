@@ -1,4 +1,4 @@
-"""Values that cross the contract of the counter store: requests, reservations, outcomes, and usage."""
+"""Arguments and results of the counter store: requests, reservations, outcomes, and usage."""
 
 from __future__ import annotations
 

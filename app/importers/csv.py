@@ -147,7 +147,7 @@ def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
         raise UnreadableFile(Problem("has a first line without column names", "required"))
     repeated = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
     if repeated is not None:
-        raise UnreadableFile(Problem(f"names the column {repeated!r} twice", "conflict"))
+        raise UnreadableFile(Problem(f"has the column {repeated!r} twice", "conflict"))
     return names
 
 

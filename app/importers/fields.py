@@ -215,7 +215,7 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
     listed_names = ", ".join(printable_name(name) for name in names[:20])
     for column in (*column_map.columns.values(), *column_map.ignored):
         if column not in names:
-            predicate = f"names the column {printable_name(column)!r}, but the columns are: {listed_names}"
+            predicate = f"contains the unknown column {printable_name(column)!r}; the columns are: {listed_names}"
             raise UnreadableFile(Problem(predicate, "unknown_column"), "map")
     fields = [[field for field, filled_by in column_map.columns.items() if filled_by == name] for name in names]
     filled_fields = set(column_map.columns)

@@ -321,4 +321,4 @@ def _check_room(kind: ResultList, entries: Sequence[Mapping[str, Any]], ids: Seq
     if len(ids) > MAX_PINNED_IDS:
         raise field_error(kind, "too_long", f"can have at most {counted(MAX_PINNED_IDS, 'page')} for one query")
     if len(entries) > MAX_PINNED_QUERIES:
-        raise field_error(kind, "too_long", f"can have pages for at most {counted(MAX_PINNED_QUERIES, 'search')}")
+        raise field_error(kind, "too_long", f"can contain pages for at most {counted(MAX_PINNED_QUERIES, 'search')}")

@@ -259,8 +259,8 @@ def grams(run: str, *, single: bool) -> list[str]:
 
 
 def extra_words(text: str) -> str:
-    """Return the words to index beside a text: words that Typesense folds differently, names such as C++, and the
-    other forms of words made of parts.
+    """Return the words to index in addition to a text: words that Typesense folds differently, names such as C++, and
+    the other forms of words made of parts.
     """
     signed = [*_signed_names(text), *other_forms(text)]
     if text.isascii() or OTHER_IN_TYPESENSE.search(text) is None:

@@ -142,7 +142,7 @@ class Cluster:
         return self._url.nodes[tries % len(self._url.nodes)]
 
     def note_failure(self, node: str) -> None:
-        """Ask a node last for a while, because it did not respond or failed."""
+        """Try a node after all others for a while, because it did not respond or failed."""
         self._resting[node] = time.monotonic() + _LEADER_KNOWN_SECONDS
         if self._leader is not None and self._leader[0] == node:
             self._leader = None

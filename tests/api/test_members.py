@@ -260,7 +260,7 @@ class TestLastOwner:
     def test_removed_owner_cannot_complete_a_concurrent_removal(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The third owner keeps the account owned, but a removed member's request must still be rejected."""
+        """The account would still have an owner, but a removed member's request must be rejected nevertheless."""
         bo = add_member(tenant, BO, "owner")
         add_member(tenant, CY, "owner")
         answers = self._at_once(
@@ -277,7 +277,7 @@ class TestLastOwner:
     def _at_once(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, *calls: Callable[[], TestResponse]
     ) -> list[int]:
-        """Send requests at once: all pass authorization before any of them changes anything."""
+        """Send requests concurrently: all pass authorization before any of them changes anything."""
         listed = assert_ok(tenant.browser.get("/api/members"))["members"]
         self.ids = {member["email"]: member["id"] for member in listed}
         checked = threading.Barrier(len(calls), timeout=PATIENCE_SECONDS)

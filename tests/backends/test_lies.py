@@ -42,7 +42,7 @@ WRONG = (None, True, -1, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**15)
 
 
 def calls(case: Case) -> dict[str, Call]:
-    """Return one call of each method and searches of every kind, on the documents of SHOP."""
+    """Return a call of each method, and one search of every kind, on the documents of SHOP."""
 
     def search(text: str, **options: Any) -> Call:
         return lambda backend: backend.search(case.index, case.query(text, **options))

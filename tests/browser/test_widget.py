@@ -106,7 +106,7 @@ class Visitor(Person):
         self.folder = folder
 
     def open(self, base_url: str, public_key: str, **attributes: str) -> None:
-        """Open a page with the two lines of the search box, and the strictest policy that allows them."""
+        """Open a page with the two HTML lines of the search box, and the strictest security policy that allows them."""
         policy = f"default-src 'none'; script-src {base_url}; connect-src {base_url}"
         data = "".join(f' data-{name}="{value}"' for name, value in attributes.items())
         (self.folder / "index.html").write_text(

@@ -170,7 +170,7 @@ def test_missing_and_unknown_columns_are_reported(tenant: Tenant, folder: Path) 
 
     assert (missing.exit_code, unknown.exit_code) == (1, 1)
     assert "pages.csv has no column for content, url; map one of its columns to each of them:" in missing.output
-    assert "--map names the column 'Text', but the columns are: id, title." in unknown.output
+    assert "--map contains the unknown column 'Text'; the columns are: id, title." in unknown.output
 
 
 def test_failed_import_reports_how_many_documents_were_indexed(tenant: Tenant, folder: Path) -> None:

@@ -106,7 +106,7 @@ def test_cell_may_contain_500000_characters() -> None:
     [
         ("", "is empty; its first line must name the columns"),
         ("\n1,2\n", "has a first line without column names"),
-        ("id,title,id\n", "names the column 'id' twice"),
+        ("id,title,id\n", "has the column 'id' twice"),
         ('id,"title\n1,2\n', "has a first line that has a quotation mark that is never closed"),
         ("id,größe\n".encode("latin-1"), "has a first line that is not valid UTF-8"),
     ],

@@ -82,7 +82,7 @@ def test_invalid_import_form_keeps_input_and_marks_fields(tenant: Tenant, person
     assert person.problem_of("format").startswith("Format must be one of wxr, csv, jsonl")
     assert choose(person, CSV, format="csv", map="title = Headline").status_code == 400
     assert person.problem_of("map") == (
-        "Columns with other names names the column 'Headline', but the columns are: id, title, content, url."
+        "Columns with other names contains the unknown column 'Headline'; the columns are: id, title, content, url."
     )
     assert filled(person.form("Import"))["map"] == "title = Headline"
     assert filled(person.form("Import"))["format"] == "csv"

@@ -43,7 +43,7 @@ class Plan:
     ignored: dict[str, None] = field(default_factory=dict)
 
     def ignore(self, *paths: str) -> None:
-        """Add paths of settings without a counterpart."""
+        """Record that the settings at these paths have no counterpart."""
         self.ignored.update(dict.fromkeys(paths))
 
     def ignore_others(self, value: Mapping[str, Any], used: Iterable[str], path: str = "") -> None:

@@ -110,7 +110,7 @@ class ResolvedQuery:
 
     @property
     def split_compounds(self) -> list[QueryTerm]:
-        """The compounds that may match in parts: those whose parts mean something (unlike the parts of ``U.S.``)."""
+        """The compounds that may match in parts: compounds with meaningful parts, unlike ``U.S.``."""
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
         return long[: self.ranking.max_split_compounds]
 

@@ -60,7 +60,7 @@ def _compare(value: Any, bound: str, operator: str) -> bool:
 
 
 def _sides(value: Any, bound: str) -> tuple[Any, Any]:
-    """Return both sides as text to compare by letters, or as numbers."""
+    """Return a value and a bound in comparable form: as lower-case texts or as numbers."""
     if isinstance(value, str | bool):
         return str(value).casefold(), bound.casefold()
     return float(value), _number(bound)

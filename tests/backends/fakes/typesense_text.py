@@ -92,7 +92,7 @@ def parse_query(
 
 @dataclass(frozen=True)
 class Wishes:
-    """The search parameters that concern words."""
+    """The search parameters that determine which words match."""
 
     fields: tuple[str, ...]
     weights: tuple[int, ...]

@@ -49,7 +49,7 @@ def test_text_without_spaces_is_affected_by_a_synonym_inside_it() -> None:
     assert change.concerns("筆記本電腦")
 
 
-def test_language_changes_the_words_of_a_synonym_change() -> None:
+def test_change_of_language_affects_queries_with_unchanged_synonyms() -> None:
     before = SearchSettings("en", synonyms=(CAR,))
     assert SynonymChange(before, SearchSettings("de", synonyms=(CAR,))).concerns("car")
     assert not SynonymChange(before, SearchSettings("en", synonyms=(CAR,))).concerns("car")

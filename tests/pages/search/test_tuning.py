@@ -135,7 +135,7 @@ def test_tuning_beyond_a_limit_shows_the_error_and_the_results(person: Person, b
 
     bakery.private.put(path, json={"hidden": [{"query": f"q{number}", "ids": ["x"]} for number in range(500)]})
     click(person, "Hide: Rye bread")
-    assert person.alerts == ["Hidden results can have pages for at most 500 searches."]
+    assert person.alerts == ["Hidden results can contain pages for at most 500 searches."]
 
 
 def test_concurrent_pins_are_all_saved(bakery: Tenant) -> None:

@@ -140,7 +140,7 @@ def test_failed_commit_raises_and_later_writes_succeed(database: Database, count
     assert reasons(database) == ["later"]
 
 
-def test_credential_change_is_announced_around_the_commit(database: Database, counters: CounterStore) -> None:
+def test_credential_change_is_announced_before_and_after_the_commit(database: Database, counters: CounterStore) -> None:
     before = counters.peek([], credentials_of=7, now=NOW.timestamp()).credential_version
 
     GroupCommit(database, counters).run(7, lambda session: Written(None, changed_account=7))

@@ -122,7 +122,7 @@ class Clock:
 
 
 def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: int) -> list[int]:
-    """Write a document each second to an engine that rejects all. Return the seconds in which the engine was tried."""
+    """Write a document each second while the engine rejects every write. Return the seconds of the attempts."""
     sent: list[int] = []
 
     def note(*_: Any) -> None:
