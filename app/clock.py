@@ -122,7 +122,7 @@ class Backoff:
         self._failures.pop(key, None)
 
     def forget_all_but(self, keys: Collection[int]) -> None:
-        """Forget the failures of all other items, which need no retry."""
+        """Forget the failures of items that are not in ``keys``, since they need no retry."""
         for key in self._failures.keys() - set(keys):
             self._failures.pop(key, None)
 

@@ -92,7 +92,7 @@ def mail_problems(smtp_url: str, mail_from: str, public_url: str, operator_conta
 
 
 LOCAL_EMBEDDERS = ("minilm", "fastembed")
-"""Values of EMBEDDER that run a model on this machine; others are addresses."""
+"""Values of EMBEDDER that run a model on this machine; other values are URLs of servers."""
 
 
 def embedder_problems(embedder: str, model: str, key: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Language:
         accents: Letters that fold to the same letter, the plain one first; stems may differ in them.
         prefixes: Prefixes that the stemmer removes. Omitted for languages in which few words have any (Irish, Persian,
             Tamil, Yiddish), and if the prefix changes the letters after it.
-        linking_letters: What may stand between the parts of a compound, separated by spaces, if compounds are written
+        linking_letters: Letters that may join the parts of a compound, separated by spaces, if compounds are written
             as one word (*Arbeit-s-zeit*).
         endings: Endings that nouns have or take when they are inflected, folded and separated by spaces.
         articles: Endings of definite nouns that the stemmer leaves (*rutan*: *ruta*), separated by spaces.

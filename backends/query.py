@@ -159,7 +159,7 @@ class OneWaySynonyms:
 
     Attributes:
         word: The word or phrase in the query.
-        others: What is also found.
+        others: Words or phrases that the search also finds.
     """
 
     word: str
@@ -173,9 +173,9 @@ Synonyms = tuple[tuple[str, ...] | OneWaySynonyms, ...]
 def synonyms_split(
     synonyms: Synonyms, split: Callable[[str], Sequence[str]]
 ) -> Iterator[tuple[Mapping[tuple[str, ...], str], Mapping[tuple[str, ...], str]]]:
-    """Yield for each entry the phrases that may be searched for, and those that are then found; the same for a group.
+    """Yield for each entry the phrases in queries to which it applies, and the phrases found; equal for a group.
 
-    Both map the words of a phrase, as ``split`` returns them, to the phrase as written.
+    Both are mappings from the words of a phrase, as ``split`` returns them, to the phrase as written.
     """
 
     def by_words(phrases: tuple[str, ...]) -> dict[tuple[str, ...], str]:

@@ -74,7 +74,7 @@ def few_marks(text: str, foreign: str | None = None) -> str:
     """Limit runs of consecutive marks to :data:`MAX_MARKS_IN_A_ROW`, keeping the first ones.
 
     Args:
-        foreign: The text's non-ASCII characters, if the caller has them already.
+        foreign: The text's non-ASCII characters, if they were computed already.
     """
     if _POSSIBLY_MANY_MARKS.search(beyond_ascii(text) if foreign is None else foreign) is None:
         return text
@@ -88,7 +88,7 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str, foreign: 
     function.
 
     Args:
-        foreign: The text's non-ASCII characters, if the caller has them already.
+        foreign: The text's non-ASCII characters, if they were computed already.
     """
     return text if text.isascii() else unicodedata.normalize(form, few_marks(text, foreign))
 

@@ -129,7 +129,7 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
 
 
 def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the warning that the site or some documents can't be ranked by meaning, if that is the case."""
+    """Return a warning if the site or some of its documents can't be ranked by meaning."""
     warning = settings_operations.meaning_warning(runtime(), site_id, settings)
     return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
 

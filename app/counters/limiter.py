@@ -195,8 +195,8 @@ class RequestLimiter(Limiter):
     def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
         """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
 
-        Before a request, it has something to check only if a blueprint is decorated. Without one it is skipped, because
-        searching for limits costs more than checking ours.
+        Before a request, only decorated blueprints have limits to check. Without them, skip the hook: looking for
+        limits would cost more than checking ours.
         """
         if not in_middleware or self.limit_manager._blueprint_limits:
             super()._check_request_limit(callable_name, in_middleware)

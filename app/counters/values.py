@@ -171,7 +171,7 @@ class CredentialVersion(NamedTuple):
     """Numbers of started and finished changes to an account's credentials. Only equality is meaningful.
 
     Both numbers start at the time when the store first sees the account. They are valid only with the incarnation that
-    issued them. Its name is empty in a version that must not equal any other.
+    issued them. A version with an empty incarnation name never equals another version.
     """
 
     started: int

@@ -91,7 +91,7 @@ class _Lines:
 
     Attributes:
         start: First line of the current record.
-        problem: The problem of a line of the current record.
+        problem: The problem with the current record's lines, if there is one.
     """
 
     def __init__(self, stream: ByteStream):

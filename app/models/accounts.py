@@ -140,7 +140,7 @@ class Session(Base):
 
 
 class Invitation(Base):
-    """An invitation to join an account. It ends when it is accepted, revoked, or expired."""
+    """An invitation to join an account. It ends when it is accepted, is revoked, or expires."""
 
     __tablename__ = "invitations"
     __table_args__ = (UniqueConstraint("account_id", "email_key"), Index(None, "expires_at"))

@@ -17,15 +17,15 @@ CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positio
 """Counts of clicks: clicks, searches with at least one, clicks with a reported position, and the sum of these
 positions. A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
-"""Counts of visitors who searched for a query, with results, and without. Each visitor counts once, on the last such
-day in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visitors``."""
+"""Counts of visitors who searched for a query: all, with results, and without results. Within
+:data:`LONGEST_PERIOD` days, each visitor counts once, on the last day: see ``app.services.analytics.visitors``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """Counts for a query. Results are partial if no document contains every word."""
 SITE_KINDS = (
     "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
 )  # fmt: skip
-"""Counts of a site. Responses are searches that the service ran, with the sum of their milliseconds; mixed searches are
-those whose hits were also ranked by meaning."""
+"""Counts of a site. Responses are searches that the service ran, with the sum of their milliseconds; mixed searches
+are searches whose hits were also ranked by meaning."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Channels of searches: the API, the search box, other clients of the gateway, clients of Google's and Algolia's APIs,
 and AI agents."""

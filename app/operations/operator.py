@@ -174,7 +174,7 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
 
 
 def list_operators(session: Session) -> Sequence[Member]:
-    """Return the operators of the service, appointed first to last."""
+    """Return the operators of the service, in the order of their appointment."""
     return session.scalars(
         select(Member).where(Member.operator_since.is_not(None)).order_by(Member.operator_since, Member.id)
     ).all()

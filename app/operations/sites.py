@@ -35,7 +35,7 @@ LEAST_FREE_SHARE = 0.1
 def choose_engine(runtime: Runtime, plan: str) -> SearchBackend:
     """Return the engine for a new site: the one that the account's plan names, or the one with the fewest documents.
 
-    An engine that doesn't respond, or has little disk or memory left, is only chosen if all others are like that, too.
+    An engine that doesn't respond, or has little disk or memory left, is chosen only if no engine is better off.
     """
     engines, health = runtime.engines, runtime.health
     if name := runtime.plans.offers[plan].engine:

@@ -32,7 +32,7 @@ from schemas.gateway import EngineSearchSchema
 from schemas.search import SuggestQuerySchema
 
 REPEATED = ".samples, .your-key, .errors, .copy, .turn, .try"
-"""CSS selector of what repeats on many pages, or belongs to a user."""
+"""CSS selector of elements that repeat on many pages, or that belong to a user."""
 
 _INDEX = "documentation"
 _building = threading.Lock()
@@ -127,7 +127,7 @@ def _index(current_runtime: Runtime) -> _Documentation:
 
 
 def _read(name: str) -> Document:
-    """Read a page as visitors see it who are not logged in."""
+    """Read a page as a visitor who is not logged in sees it."""
     url = f"/docs/{name}"
     with current_app.test_request_context(url):
         group, _, tag = name.rpartition("/")

@@ -79,7 +79,7 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
 
 
 def refill_on_error(show: Callable[[ApiError], str], statuses: Collection[int] = REFILLED) -> None:
-    """From now on, use ``show`` to render this request's errors with one of these statuses."""
+    """Use ``show`` to render this request's errors from now on, if they have one of these statuses."""
     g.refill = (show, statuses)
 
 

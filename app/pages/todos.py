@@ -73,7 +73,7 @@ def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
 
 
 def _how_many(item: InboxItem) -> str:
-    """Format the number of visitors. If a server's key hides who searches, format the number of searches."""
+    """Format the number of visitors; or of searches, if they come from a server, which hides its visitors."""
     return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
 
 

@@ -44,7 +44,7 @@ class Engines:
     """The configured search engines, by identity.
 
     Args:
-        engines: At least one. The first one is used where nothing else decides.
+        engines: At least one. The first one is the default.
 
     Raises:
         ValueError: Two have the same identity.
@@ -85,7 +85,7 @@ class Engines:
         """Return the engine with this name in its URL, or with this identity.
 
         Raises:
-            KeyError: There is none.
+            KeyError: No engine has this name or identity.
         """
         names = {identity.partition(":")[2] or identity: engine for identity, engine in self._by_identity.items()}
         return names[name] if name in names else self._by_identity[name]

@@ -177,7 +177,7 @@ SAMPLE = 3
 def check_readiness(database: Database, counters: CounterStore, engines: Engines) -> None:
     """Check that the database, the counters, and the search engine are ready.
 
-    Of several engines, one must be ready: while another one is away, only its own sites are.
+    If there are several engines, one ready engine is enough, since an unavailable engine affects only its own sites.
 
     Raises:
         ApiError: 503 if the database's tables belong to an older version.

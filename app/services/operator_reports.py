@@ -119,8 +119,8 @@ class ServiceReport:
 def report_service(session: Session, last: date, day_count: int) -> ServiceReport:
     """Return the report for the days up to ``last``.
 
-    Response times come from the newest :data:`~app.services.analytics.search_times.MAX_SEARCHES` stored searches, which
-    the primary key finds, so that the work does not grow with the table. Days before them have no response times.
+    Response times come from the newest :data:`~app.services.analytics.search_times.MAX_SEARCHES` stored searches. They
+    are looked up by primary key, so that the work does not grow with the table. Earlier days have no response times.
     """
     dates = [last - timedelta(days=before) for before in reversed(range(day_count))]
     usage = session.execute(

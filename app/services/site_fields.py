@@ -93,7 +93,7 @@ class TooManySiteFields(ApiError):
 
 
 def find_surplus(documents: Iterable[ValidDocument], known_fields: Iterable[str], most: int) -> list[Surplus]:
-    """Return the documents that exceed the limit, in which the fields of earlier fitting documents count."""
+    """Return the documents that exceed the limit. Fields of earlier documents within the limit count toward it."""
     names = set(known_fields)
     surplus: list[Surplus] = []
     for place, document in enumerate(documents):

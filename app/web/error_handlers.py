@@ -25,7 +25,7 @@ from backends.errors import BackendUnavailable
 log = logging.getLogger(__name__)
 
 ErrorResponder = Callable[[ApiError], Response | None]
-"""Renders an error in another form than JSON; returns ``None`` for errors of other requests."""
+"""Renders an error in a format other than JSON; returns ``None`` for errors of other requests."""
 
 
 def register(app: Flask) -> None:

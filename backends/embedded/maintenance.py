@@ -6,7 +6,7 @@ and writes continue. Then, under the lock, later changes are copied over and the
 
 Tantivy's merge policy merges segments with few documents once there are eight of them, and it reads the sizes from the
 index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html). tantivy-py has
-no call for a merge. Therefore, in a copy that no process reads, this module writes to ``meta.json`` that every segment
+no call for a merge. Therefore, in a copy that no process reads, this module claims in ``meta.json`` that every segment
 has one live document, and the next commit merges them all. The segments' own files, which record the real live
 documents, stay intact.
 """

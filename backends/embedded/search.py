@@ -250,7 +250,7 @@ class _Search:
         return addresses + others[max(0, offset - len(ordered_places)) :][: limit - len(addresses)], ordered.total
 
     def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
-        """Remember hits whose scores were multiplied by factors, to explain them."""
+        """Record that these hits' scores were multiplied by factors, so that their explanations include the factors."""
         if self.query.explain:
             self._with_factors.update(place_of(address) for _, address in hits)
 

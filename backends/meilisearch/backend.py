@@ -218,7 +218,7 @@ class MeilisearchBackend(ServerBackend):
     # --- parts
 
     def _put_synonyms(self, name: str, entries: Entries, *, is_first: bool, seconds: float | None = None) -> None:
-        """Add the change to Meilisearch's queue, behind other changes; nothing waits for it."""
+        """Add the change to Meilisearch's queue, behind other changes, without waiting for it."""
         needed = engine_synonyms(entries)
         path = f"/indexes/{name}/settings/synonyms"
         # The current synonyms mean nothing while an earlier change of ours may be in the queue.

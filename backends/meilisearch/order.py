@@ -1,6 +1,6 @@
 """The order of Meilisearch's hits: its scores multiplied by factors, and grouping beyond its own ``distinct``.
 
-Meilisearch does not know pinned hits and the preferred hit of a value, and treats every member of a list as a value.
+Meilisearch supports neither pinned hits nor preferred hits, and treats every member of a list as a value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PageRequest:
 
     Attributes:
         offset: Number of hits to skip, not counting pinned hits.
-        others: Filters that exclude hits shown already.
+        others: Filters that exclude hits that are shown already.
     """
 
     query: SearchQuery

@@ -39,7 +39,7 @@ EVERYTHING = '"_key" EXISTS'
 _SEARCHED_TEXTS = ["_doc", STORED_SECTIONS]
 _TOKEN = re.compile(r"""(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[\w./-]+|\S)""", re.DOTALL)
 MAX_ENDINGS = 6
-"""Maximum number of words from which a query is also searched: each is a search of its own."""
+"""Maximum number of shortened queries, each of which lacks further first words and is a separate search."""
 
 _OF_FEDERATION = frozenset({"page", "hitsPerPage", "facets", "distinct"})
 _BEFORE_A_NAME = frozenset({"", "(", "AND", "OR", "NOT"})
@@ -57,7 +57,8 @@ class CompiledQuery:
         parts: The words to search for: without stop words.
         distinct: The field by which hits are grouped; ``""`` for none.
         has_lists: Whether documents may have lists in that field, of which Meilisearch compares every member.
-        endings: The query from each of its words on, with its share of the words; empty if the query contains a phrase
+        endings: The query without its first words, for each number of them, with the share of the words that remain;
+            empty if the query contains a phrase
             or a single word, or must match as a whole.
         folded: Whether the index also searches the folded fields.
     """
@@ -105,7 +106,8 @@ class CompiledQuery:
         """Return a federated search that also finds documents with any of the query's words.
 
         By itself, Meilisearch drops words from a query, but never the rarest one, and none if all are equally rare. So
-        the query is also searched from each of its words on: that word is required, later words are not. Documents with
+        the query is also run without its first word, without its first two words, and so on. In each, the first
+        remaining word is required and later words are not. Documents with
         the same number of words get similar scores, whichever query finds them.
         """
         federation = {"page": query["page"], "hitsPerPage": query["hitsPerPage"]}

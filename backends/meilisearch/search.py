@@ -51,7 +51,7 @@ class Searches:
         self._highest = HighestVersions()
 
     def forget(self, name: str) -> None:
-        """Forget what is known of an index."""
+        """Discard all cached facts about an index."""
         self._highest.forget(name)
 
     def search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
@@ -129,7 +129,7 @@ class Searches:
             return Page(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
 
     def _order(self, request: PageRequest, run: Run) -> Order:
-        """Return the order of the hits, if Meilisearch does not know it or which hits represent their groups."""
+        """Return the order of the hits, if Meilisearch cannot sort them or cannot choose the hit of each group."""
         compiled = request.compiled
         names = [*columns(request.ranks), *([compiled.distinct] if compiled.distinct else [])]
         counting = [compiled.page(page=1, hits=1, extra_filters=request.others)] if compiled.distinct else []

@@ -136,7 +136,7 @@ class MeilisearchTransport:
         Meilisearch may merge consecutive tasks, so that all of them end with the last one.
 
         Args:
-            shares: Number of time limits, if there are more than tasks.
+            shares: Number of time limits to add up, if more than one per task.
 
         Raises:
             RefusedByMeilisearch: A task failed.
@@ -152,13 +152,13 @@ class MeilisearchTransport:
                 raise BackendUnavailable("The search engine did not accept the change.")
 
     def await_earlier(self, index: str) -> None:
-        """Return when no abandoned change of an index is left.
+        """Wait until Meilisearch has no abandoned change of an index left.
 
         Abandoned changes are still in Meilisearch's queue. Sending changes again while they are there makes the queue
         longer with every attempt. Their outcome does not matter, because everything is sent again.
 
         Raises:
-            BackendUnavailable: They were not done in time.
+            BackendUnavailable: Abandoned changes were not finished in time.
         """
         unfinished = {"indexUids": index, "statuses": "enqueued,processing", "limit": "1"}
         with readable():

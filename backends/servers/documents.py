@@ -56,7 +56,7 @@ def ordered_number(value: int | float) -> int:
 
 
 def number_in_order(ordered: int) -> float:
-    """Return the number of an :func:`ordered_number`."""
+    """Return the number that :func:`ordered_number` encoded."""
     (number,) = struct.unpack(">d", struct.pack(">q", ordered if ordered >= 0 else ordered ^ 0x7FFF_FFFF_FFFF_FFFF))
     return float(number)
 

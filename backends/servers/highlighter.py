@@ -233,7 +233,7 @@ def matched_hit(
 
 
 def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[str]:
-    """Return the found words that are unlikely typing errors of query words which were also found in another form.
+    """Return the hit's words that are unlikely misspellings of query words which the hit also contains in another form.
 
     Args:
         is_open: Whether the last word may be unfinished.

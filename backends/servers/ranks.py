@@ -1,4 +1,4 @@
-"""Ranks and recency computed from the documents of hits, because servers have no such factors."""
+"""Ranks and recency, computed from the documents of hits because search servers do not support them."""
 
 from __future__ import annotations
 

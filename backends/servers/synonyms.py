@@ -25,7 +25,7 @@ _MAX_FORMS = 6
 
 Phrase = tuple[str, ...]
 Entry = tuple[tuple[Phrase, ...], tuple[Phrase, ...]]
-"""Phrases that may be searched for, and phrases that are then found; equal for words with the same meaning.
+"""Phrases in queries to which it applies, and the phrases found; equal for words with the same meaning.
 
 The inflected forms of a one-way synonym are found, too: Typesense forgives no typing errors if synonyms find something.
 """
@@ -71,8 +71,8 @@ def _with_forms(language: str, phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
 def inflected_forms(language: str, word: str) -> list[str]:
     """Return the likely inflected forms of a folded word, the most similar in length first.
 
-    A form replaces one of the language's endings by another, and has the same stem. Some forms that no one writes are
-    among them (*couchs*); they find nothing.
+    A form replaces one of the language's endings by another, and has the same stem. They include some forms
+    that no one writes (*couchs*), which find nothing.
     """
     record = LANGUAGES.get(language)
     if record is None or not (record.endings and word.isalpha() and len(word) >= _MIN_INFLECTED_LETTERS):

@@ -158,7 +158,7 @@ def _plain_boundaries() -> Mapping[int, str]:
 
 @cache
 def _unsplit_in_meilisearch() -> re.Pattern[str]:
-    """Pattern for symbols next to a word at which Meilisearch does not split, except the configured separators."""
+    """Pattern for symbols beside words at which Meilisearch does not split words, except the configured separators."""
     separators = {*meilisearch_separators()}
     others = "".join(
         char for char in word_boundaries() if char not in separators and unicodedata.category(char)[0] in "SC"
@@ -169,7 +169,7 @@ def _unsplit_in_meilisearch() -> re.Pattern[str]:
 
 @cache
 def meilisearch_separators() -> tuple[str, ...]:
-    """The frequent word boundaries only: Meilisearch compares every word of a text with each configured separator."""
+    """Return only the frequent word boundaries, since Meilisearch compares every word of a text with each separator."""
     return tuple(
         char
         for char in word_boundaries()

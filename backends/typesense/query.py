@@ -94,7 +94,7 @@ class CompiledQuery:
         return search
 
     def largest_searches(self, facet: str) -> list[dict[str, str]]:
-        """Return searches that find the largest number of a facet, each in the value of the only field of its hit."""
+        """Return searches that find the largest number of a facet: each returns one hit with one field, the number."""
         whole = self.search(page=1, per_page=1)
         return [
             {**whole, "sort_by": f"{name}(missing_values:last):desc", "include_fields": name}
@@ -108,7 +108,7 @@ class CompiledQuery:
         return {**search, "include_fields": fields, "highlight_fields": "none"}
 
     def count_searches(self) -> list[dict[str, str]]:
-        """Two searches: one counts the values, plus one group for documents without any; one counts these documents."""
+        """Two searches: one counts values, plus a group for documents without a value; one counts these documents."""
         search = self.search(page=1, per_page=0)
         alone = " && ".join(each for each in (search.get("filter_by"), self.alone) if each)
         return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]

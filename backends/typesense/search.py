@@ -56,7 +56,7 @@ class Searches:
         self._sizes = PageSizes()
 
     def forget(self, name: str) -> None:
-        """Forget what is known of an index."""
+        """Discard all cached facts about an index."""
         self._highest.forget(name)
         self._sizes.forget(name)
 
@@ -75,7 +75,7 @@ class Searches:
     def _other_parts(
         self, name: str, query: SearchQuery, types: Mapping[str, str], result: SearchResult, compiled: CompiledQuery
     ) -> Sequence[QueryPart]:
-        """Return the words to search for instead of those of the query; empty if its own hits are shown."""
+        """Return words to search for in place of the query's words; empty if the query's own hits are returned."""
         corrected = WordSearch(query, compiled.parts, compiled.fold).parts_with_synonyms(result)
         return corrected if corrected or result.total else self._existing_parts(name, query, types)
 
@@ -93,8 +93,8 @@ class Searches:
     def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
         """Return the words of a query that documents contain; empty if all or none of the words occur.
 
-        Typesense drops words from the right and from the left, so it never searches for the middle ones alone, and not
-        always for a mistyped one of two.
+        Typesense drops words from the right and from the left, so it never searches for middle words alone, and not
+        always for the mistyped one of two words.
         """
         compiled = compile_query(name, query, types)
         words = [part for part in compiled.parts if not part.excluded]

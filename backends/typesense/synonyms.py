@@ -52,7 +52,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[En
 
 
 def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> Set[str]:
-    """Entries that must be sent again too: with an entry, Typesense deletes its phrases from all other entries."""
+    """Add the entries to send again: Typesense removes the phrases of a deleted entry from all other entries."""
     while True:
         phrases = {phrase for name in outdated for phrase in existing[name]}
         overlapping = {name for name, group in existing.items() if group & phrases}

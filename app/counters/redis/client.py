@@ -37,7 +37,7 @@ class Connections:
 
     Args:
         url: A URL in redis-py's format.
-        timeout_seconds: A third of it is for connecting, a third for each answer.
+        timeout_seconds: Time budget of a command: a third for connecting, and a third for each answer.
         greeting: First command on every connection.
     """
 

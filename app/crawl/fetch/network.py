@@ -270,7 +270,7 @@ class Network:
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A stream that obeys the time limit of the thread that uses it now."""
+    """A stream that obeys the time limit of the thread that is using it."""
 
     def __init__(self, stream: httpcore.NetworkStream):
         self._stream = stream

@@ -1,6 +1,6 @@
 """Lines of PDFs in Arabic script, in reading order.
 
-A PDF draws glyphs where they stand on the page. PDFium returns the letters of such lines partly in reading order and
+A PDF places glyphs at positions on the page. PDFium returns the letters of such lines partly in reading order and
 partly from left to right, word by word, so the positions of the glyphs decide here. This reverses the visual order of
 the Unicode Bidirectional Algorithm (https://www.unicode.org/reports/tr9/) for the cases that occur in lines of text.
 """
@@ -35,7 +35,7 @@ signs and the letters below them."""
 
 _RTL, _LTR, _NUMBER, _NEUTRAL = "R", "L", "N", " "
 _LTR_PART = re.compile("[NL](?:[NL ]*[NL])?|.", re.DOTALL)
-"""Matches words with the numbers beside them, numbers with what is between them, or a glyph, by directions."""
+"""Matches, in a line's directions: a word with adjacent numbers, numbers with their separators, or any glyph."""
 _NUMBERS = re.compile("N+|.", re.DOTALL)
 _SEPARATORS = ".,:/\u066b\u066c"
 """Characters that are part of a number between digits."""
@@ -82,7 +82,7 @@ def is_script(line: Sequence[Character]) -> bool:
 
 
 def have_baseline(line: Sequence[Character]) -> bool:
-    """Whether characters are on one line, which is horizontal, as far as their baselines tell."""
+    """Whether characters form one horizontal line, judging by their baselines."""
     drawn = [character for character in line if character.height or not character.text.isspace()]
     baselines = [character.baseline for character in drawn]
     return not drawn or max(baselines) - min(baselines) <= MAX_LINE_SHIFT * max(each.height for each in drawn)
@@ -175,7 +175,7 @@ def _with_reversed_parts(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _from_the_right(tokens: Sequence[tuple[str, str]]) -> str:
-    """Join texts from right to left. Brackets are mirrored, unless more of them form pairs as they are."""
+    """Join texts from right to left. Mirrors brackets unless more of them form pairs unmirrored."""
     plain = [text for text, _ in reversed(tokens)]
     mirrored = [text.translate(_MIRRORED) if direction == _NEUTRAL else text for text, direction in reversed(tokens)]
     return "".join(max((mirrored, plain), key=_count_pairs))

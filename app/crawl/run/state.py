@@ -156,7 +156,7 @@ def is_temporary(error: BaseException) -> bool:
 
 
 class RetriedTurns(Turns):
-    """Turns at hosts that wait for an unavailable database."""
+    """Turns at hosts, requested again while the database is unavailable."""
 
     def __init__(self, turns: Turns, control: RunControl):
         self._turns = turns
@@ -175,8 +175,8 @@ class CrawlParts:
 
     Attributes:
         public_url: The service's URL for links in e-mails; ``None`` if the service sends no e-mail.
-        browser: Draws pages; ``None`` without CRAWL_BROWSER.
-        public_network: Connections to public IP addresses only, for what pages request from other hosts.
+        browser: Renders pages; ``None`` without CRAWL_BROWSER.
+        public_network: Connections to public IP addresses only, for resources that pages request from other hosts.
     """
 
     database: Database
@@ -230,7 +230,7 @@ class RunState:
         run: The run's row as last loaded; its counts may be outdated.
         urls: The URLs that the run is limited to; ``None`` crawls everything.
         max_urls: The number of URLs that the run may store.
-        renderer: Draws pages; ``None`` if the run does not use a browser.
+        renderer: Renders pages; ``None`` if the run does not use a browser.
         sections: Sections of the pages that are documents.
         titles: Properties that the titles share.
         indexed_count: Number of indexed pages that the run has visited.

@@ -20,7 +20,7 @@ STOP_SECONDS = 15.0
 """Seconds in which the process can hand back its runs before the service kills it and their claims must lapse."""
 
 FAILURE_PAUSES = Pauses(10.0, 600.0)
-"""Pauses before a process that failed is started again. A start takes 2 seconds of CPU, also if it fails."""
+"""Pauses before a process that failed is started again. A start takes 2 seconds of CPU even if it fails."""
 
 
 def create_worker_process(folder: Path) -> MachineProcess:

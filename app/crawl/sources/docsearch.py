@@ -186,7 +186,7 @@ class _Reading:
         return [start for start in merged if not _is_within(start, merged)]
 
     def _stops(self) -> Iterator[tuple[str, str]]:
-        """Yield the path of each ``stop_urls`` entry in the configuration, with a pattern for whole URLs."""
+        """Yield each ``stop_urls`` entry as a pattern for whole URLs, after its path in the configuration."""
         count = 0
         for position, text in enumerate(read_texts(self._config.get("stop_urls", []), "stop_urls")):
             path = f"stop_urls[{position}]"
@@ -301,7 +301,7 @@ def _at_host(pattern: str, host: str) -> Iterator[str]:
 
 
 def _is_within(start: _Start, starts: Iterable[_Start]) -> bool:
-    """Whether an entry is redundant: the most specific entry that covers it reads pages in the same way."""
+    """Whether an entry is redundant because the most specific broader entry reads its pages in the same way."""
     above = [other for other in starts if other is not start and other.covers(start)]
     nearest = max(above, key=lambda other: len(other.url), default=None)
     return nearest is not None and nearest.selects_alike(start) and not start.covers(nearest)

@@ -224,7 +224,7 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
 
 
 def find_first_crawl(session: Session, site: Site) -> OpenRun | None:
-    """Return the open run of a site of which no run has ended yet; ``None`` if there is none."""
+    """Return the queued or running run of a site that has not ended any run yet; ``None`` without such a run."""
     runs = select(SourceRun).join(Source, Source.id == SourceRun.source_id).where(Source.site_id == site.id)
     if session.scalar(runs.where(SourceRun.status.not_in(OPEN)).exists().select()):
         return None

@@ -126,7 +126,7 @@ _PHRASES = {
 }
 MAX_WORDS = 20
 _NEUTRAL = 0.005
-"""Difference from 1 up to which a factor is not shown."""
+"""Maximum difference from 1 at which a factor is omitted as insignificant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Strength of new passwords: not a common one, not a pattern, and not the member's name or e-mail address.
 
-NIST SP 800-63B asks for such a check instead of rules about digits and symbols. zxcvbn estimates the guesses that an
-attacker needs who knows lists of leaked passwords, words and names, keyboards, dates, and the member.
+NIST SP 800-63B asks for such a check instead of rules about digits and symbols. zxcvbn estimates the number of
+guesses for an attacker who knows leaked passwords, dictionaries, names, keyboards, dates, and the member.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CHECKED_CHARACTERS = 32
 
 
 def refuse_weak_password(field: str, password: str, *personal: str) -> None:
-    """Refuse a new password that is easy to guess.
+    """Reject a new password that is easy to guess.
 
     Args:
         field: Name of the password's field in the request.

@@ -1,6 +1,6 @@
 """Response times by day and searches by hour, from the stored searches.
 
-Daily totals have only the sum of response times. Stored searches have each, until their retention period ends.
+Daily totals have only the sum of response times. Stored searches have individual times, until they expire.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Visitors: anonymous IDs for analytics, and counting the visitors of queries.
 
 An ID is a hash of the IP address with the server's secret and a random key that all machines share. The key changes
-every :data:`KEY_DAYS` days, and the old key is deleted; from then on, an ID cannot be traced back. A visitor who comes
-before and after a change is counted twice.
+every :data:`KEY_DAYS` days, and the old key is deleted; from then on, an ID cannot be traced back. A visitor who
+searches before and after a change is counted twice.
 
 An event is counted as it arrives and may be replaced by a later keystroke, so ``query_visits`` stores the number of
 counted events of each visitor and day. A visitor counts only on the last day with such events. The daily visitors of a

@@ -1,4 +1,4 @@
-"""Models that run in one process shared by all processes of the machine: MiniLM, and models of fastembed."""
+"""Models that run in one process shared by all processes of the machine: MiniLM, and fastembed models."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LocalModel(NamedTuple):
 MINILM = LocalModel("", f"all-MiniLM-L6-v2-int8-{MODEL.sha256[:8]}", frozenset({"en"}), 384)
 
 DEFAULT_MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-"""The smallest multilingual transformer of fastembed, 0.22 GB."""
+"""The smallest multilingual transformer in fastembed, 0.22 GB."""
 
 _PARAPHRASE_LANGUAGES = (
     "ar bg ca cs da de el en es et fa fi fr gl gu he hi hr hu hy id it ja ka ko ku lt lv mk mn mr ms my nl no pl pt ro "
@@ -91,10 +91,10 @@ FASTEMBED_MODELS = {
         ("jinaai/jina-embeddings-v2-base-es", "es en", 768),
     )
 }
-"""Models of fastembed that can be selected, by name.
+"""Selectable fastembed models, by name.
 
-fastembed does not list a model's languages. Its other models are for Chinese, of which no query is a sentence, need a
-prefix for each text, take gigabytes, or are static.
+fastembed does not list a model's languages. Its other models are for Chinese, in which no query counts as a
+sentence, or need a prefix for each text, or take gigabytes, or are static.
 """
 
 

@@ -1,4 +1,4 @@
-"""The process that runs a model for all processes of a machine: MiniLM, or a model of fastembed.
+"""The process that runs a model for all processes of a machine: MiniLM, or a fastembed model.
 
 It is started by this file's path and does not import the service, which would take more memory than a small model.
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 256
 """Maximum number of tokens per text for MiniLM, as in its training; longer texts are truncated."""
 MODELS = "models"
-"""Name of the folder in DATA_DIR that contains the models of fastembed."""
+"""Name of the folder in DATA_DIR that contains the fastembed models."""
 GREETING = b"\x01"
 IDLE_SECONDS = 3600.0
 """Idle seconds after which the process exits."""
@@ -124,12 +124,12 @@ def load_minilm() -> Encode:
 
 
 def own_folder(name: str, folder: Path) -> Path:
-    """Return the folder in which an operator may put the files of a model of fastembed by hand."""
+    """Return the folder in which an operator may put the files of a fastembed model by hand."""
     return folder / MODELS / name.rpartition("/")[2]
 
 
 def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -> TextEmbedding:
-    """Find the files of a model of fastembed, and download missing ones. The model is loaded when it is first used.
+    """Find the files of a fastembed model, and download missing ones. The model is loaded when it is first used.
 
     Args:
         folder: DATA_DIR.
@@ -168,7 +168,7 @@ def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -
 
 
 def load_fastembed(name: str, folder: Path) -> Encode:
-    """Load a model of fastembed, after downloading it if necessary, like :func:`load_minilm`.
+    """Load a fastembed model, after downloading it if necessary. Returns the same as :func:`load_minilm`.
 
     Raises:
         ModelFileError: Files are missing and cannot be downloaded, or are not of this model.

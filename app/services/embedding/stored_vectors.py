@@ -28,7 +28,7 @@ WHERE site_id = {0} AND id = {0} AND revision = {0} AND body IS NOT NULL
 ON CONFLICT (site_id, id) DO UPDATE
 SET revision = excluded.revision, model = excluded.model, vector = excluded.vector
 """
-"""Stores nothing for a document that was changed or deleted meanwhile."""
+"""SQL that stores vectors, but stores nothing if the document was changed or deleted in the meantime."""
 
 
 MAX_BYTES = 12_288
@@ -48,8 +48,8 @@ def prefix_of(model: str) -> str:
 def models_of(model: str, dimension: int) -> tuple[str, str]:
     """Return the identities in SQL of all comparable vectors.
 
-    The second is of rows with a single vector of the beginning of the document, as written before documents had a
-    vector for each chunk. They are used until they have been replaced.
+    The second identity is of rows from earlier releases, which have a single vector for the beginning of the document.
+    These rows are used until they have been replaced.
     """
     return model_of(model, dimension), f"{model}:{dimension}"
 

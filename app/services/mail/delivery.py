@@ -87,7 +87,7 @@ class SmtpConnection:
         """Connect, and log in if the URL contains a user.
 
         Raises:
-            MailServerAway: That failed.
+            MailServerAway: The connection or the login failed.
         """
         if self._smtp is None or self._smtp.sock is None:
             try:
@@ -330,7 +330,7 @@ def _is_free() -> ColumnElement[bool]:
 
 
 def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that no other process has claimed the mail since."""
+    """Return the condition that no other process has claimed the mail in the meantime."""
     # Each claim increments the attempts, so an equal number means that the claim is still this one.
     return Mail.id == mail.id, Mail.attempts == mail.attempts
 

@@ -1,9 +1,8 @@
 """Processing the hits of an engine: finding the answer to a sentence, and reordering by clicks and by meaning.
 
 For sentences, the first hits are ordered by their position and by the cosine between the query and the best chunk of
-each document. The
-position is used instead of the score because scores of different engines are not comparable, and because mixing scores
-gained nothing on judged query sets (``docs/benchmarks.md``).
+each document. The position is used instead of the score because scores of different engines are not comparable, and
+because mixing scores gained nothing on judged query sets (``docs/benchmarks.md``).
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def asks(query: SearchQuery) -> bool:
 class AnswerFinder:
     """Finds the answer to a query in its first hit while it passes the hits on.
 
-    Only the first hit is asked: on two manuals, passages of the next four were wrong twice as often
+    Only the first hit is searched for an answer: on two manuals, passages of the next four were wrong twice as often
     (``docs/benchmarks.md``).
 
     Args:

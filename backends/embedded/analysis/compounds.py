@@ -1,6 +1,6 @@
-"""Closed compounds: words written as one, of which the last says what they are (*Geschenkgutschein* is a *Gutschein*).
+"""Closed compounds: words written as one, whose last part names their kind (*Geschenkgutschein* is a *Gutschein*).
 
-The terms of an index are found by their beginning only. Therefore a document's long words are also indexed in reverse,
+An index can find terms only by their beginning. Therefore a document's long words are also indexed in reverse,
 so that the compounds that end with a word can be listed. The reversed stem and the ending are separated
 (``niehcstugknehcseg|e`` for *Geschenkgutscheine*), because both words may be inflected.
 """
@@ -16,13 +16,13 @@ from backends.embedded.analysis.normalization import ANALYZER
 from backends.languages import LANGUAGES
 
 MIN_PART_LETTERS = 3
-"""Minimum length of the word that a compound ends with, and of the head, which is what precedes that word."""
+"""Minimum length of the word that a compound ends with, and of its head: the part before that word."""
 
 MIN_LONG_PART_LETTERS = 4
-"""Minimum length of such a word if it may be any word; shorter ones are endings of too many others."""
+"""Minimum length of such a word if it may be any word; shorter words are endings of too many other words."""
 
 MIN_CUT_HEAD_LETTERS = 4
-"""Minimum length of a head that lost its ending (*Schul-buch*, *Trenn-zeichen*); shorter ones are often no words."""
+"""Minimum length of a head that lost its ending (*Schul-buch*, *Trenn-zeichen*); shorter heads are rarely words."""
 
 MIN_UNKNOWN_HEAD_LETTERS = 6
 """Minimum length of a head that no document contains as a word; shorter ones are often prefixes (*Ver-wendung*)."""
@@ -31,13 +31,13 @@ MIN_LAST_STEM_LETTERS = 5
 """Minimum length of the stem after such a head; shorter ones are often suffixes (*Formatie-rung*)."""
 
 _NOUN_FORMS = ("en", "et")
-"""Endings of definite or plural nouns in these languages, but of few verbs (unlike *-er*)."""
+"""Endings of definite or plural nouns in these languages that few verbs have (unlike *-er*)."""
 
 _ANY_HEAD = "tatata"
 """Stands for the head when a word is stemmed: stemmers remove more endings from long words than from short ones."""
 
 _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", "ver", "weer", "zer", "zuruck")
-"""Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
+"""Verb prefixes that may also be words, or beginnings of words; most other verb prefixes are stop words."""
 
 _SUFFIXES = ("aard", "ell", "end", "halb", "ing", "lig", "lijk", "ling", "nativ")
 """Stems of words that are mostly endings of other words (*standaard*, *innerhalb*, *markeringen*)."""
@@ -55,7 +55,7 @@ _LINKING_LETTERS = {
 
 
 def compounding(languages: Iterable[str]) -> Sequence[str]:
-    """Return the query's languages that have closed compounds, in whose documents compounds are looked for.
+    """Return the query's languages that have closed compounds; compounds are looked up in documents of these languages.
 
     Documents in an undetected language are included, unless the query is only in languages without closed compounds.
     """
@@ -65,7 +65,7 @@ def compounding(languages: Iterable[str]) -> Sequence[str]:
 
 
 def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
-    """Return what to index for the long words of a document, sorted; empty for languages without compounds."""
+    """Return the keys to index for the long words of a document, sorted; empty for languages without compounds."""
     if language not in _LINKING_LETTERS and language != UNKNOWN:
         return []
     text = " ".join(texts).lower().encode("utf-8", "surrogatepass").translate(_WITHOUT_SIGNS)
@@ -79,7 +79,7 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=16384)  # Most words of a text are in the texts indexed before it, too.
 def _keys(language: str, written: bytes) -> tuple[str, ...]:
-    """Return the keys of the long words in what is written between two spaces or ASCII signs."""
+    """Return the keys of the long words in a piece of text between two spaces or ASCII signs."""
     terms = _terms(written.decode("utf-8", "surrogatepass"))
     return tuple(map(_key, terms, stems_of_terms(language, terms)))
 
@@ -107,9 +107,9 @@ def compounds_of(
     list_keys: Callable[[str], Iterable[tuple[str, int]]],
     is_word: Callable[[str], bool],
 ) -> Iterator[tuple[str, int]]:
-    """Yield the compounds that end with a word, and in how many documents each of them is.
+    """Yield the compounds that end with a word, and the number of documents that contain each of them.
 
-    Their last part must be the word with or without an ending, or a word itself: a common stem alone would also cut
+    The last part must be the word with or without an ending, or a word itself. A common stem alone would also split
     *best-immen* for *immer*. A word of three letters must be a noun and follow a word: *Datei-typ*.
 
     Args:
@@ -143,7 +143,7 @@ def compounds_of(
 
 
 def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, is_word: Callable[[str], bool]) -> bool:
-    """Whether a head and a last part may be a compound that ends with a word."""
+    """Whether a head and a last part may form a compound that ends with a word."""
     return (
         len(part) >= MIN_LONG_PART_LETTERS
         and _may_be_head(language, head, last_stem, is_word)
@@ -152,7 +152,7 @@ def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, i
 
 
 def _ends_with_noun(language: str, head: str, part: str, noun: str, is_word: Callable[[str], bool]) -> bool:
-    """Whether a head and a last part may be a compound of a word and a short noun, which may have an ending."""
+    """Whether a head and a last part may form a compound of a word and a short noun, which may have an ending."""
     return (
         len(head) >= MIN_PART_LETTERS
         and head not in _excluded_heads(language)

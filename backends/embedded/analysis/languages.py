@@ -275,7 +275,7 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 
 def with_articles(language: str, noun_stem: str) -> list[str]:
-    """Return a noun's stem, and what the stemmer may return for the definite noun."""
+    """Return a noun's stem, and the possible stems of the definite noun."""
     return [noun_stem, *[noun_stem + article for article in _articles(language)]]
 
 
@@ -333,7 +333,7 @@ def _spellings(language: str, term: str) -> list[str]:
 
 
 def _without_article(language: str, stemmed: str) -> Iterator[str]:
-    """Yield what remains of a stem without an article; one of a single letter follows a vowel."""
+    """Yield a stem without its article. A single-letter article follows a vowel."""
     for article in _articles(language):
         if stemmed.endswith(article):
             shorter = stemmed.removesuffix(article)

@@ -46,7 +46,7 @@ _INVISIBLE = (
 """Default-ignorable characters of Unicode's Basic Multilingual Plane that occur inside words."""
 
 _LETTER_APOSTROPHES = ((0x2BB, 0x2BF),)
-"""Letters that look like apostrophes and are typed as such or not at all: Hawaiʻi, Qurʾan, пʼять."""
+"""Letters that look like apostrophes, and are typed as apostrophes or omitted: Hawaiʻi, Qurʾan, пʼять."""
 
 UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
 """A run of one script written without spaces, including Korean, whose particles are attached to words."""
@@ -100,7 +100,7 @@ FRACTIONS = "\xbc-\xbe\u2150-\u215e\u2189"
 NUMERO = "\u2116"
 
 _WORD_END = re.compile(rf"(?<=\d)(?=[{FRACTIONS}])|(?<={NUMERO})(?=\w)|(?<=\w)(?={NUMERO})")
-"""Where a word ends before or after a sign that stands for several letters: 1½ is 1 1/2, not 11/2."""
+"""Word boundary before or after a sign that stands for several letters: 1½ is 1 1/2, not 11/2."""
 
 _COMPATIBILITY = re.compile(
     rf"[{FRACTIONS}{NUMERO}\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+"

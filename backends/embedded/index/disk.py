@@ -239,7 +239,7 @@ class DiskStore(Store):
         return self.root / name
 
     def lease(self, name: str, meanwhile: Iterable[object] = ()) -> FileLease:
-        """Wait for the write lock of an index, and take one step of ``meanwhile`` after another until it is free."""
+        """Wait for the write lock of an index, and run the steps of ``meanwhile`` one by one until it is free."""
         return lock_file(self.root / _LOCKS / name, self._timeout_seconds, meanwhile)
 
     def try_hold_vacuum(self, name: str) -> FileLease | None:

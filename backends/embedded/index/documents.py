@@ -54,7 +54,7 @@ MAX_INDEXED_CHARS = 400_000
 """Maximum number of characters of one field that are searched; the rest is only stored and returned."""
 
 MAX_MARKED_WORDS = 200
-"""Maximum number of a document's words made of parts that are marked where another form of them matches."""
+"""Maximum number of words made of parts per document that are highlighted if one of their other forms matches."""
 
 MAX_FOLDERS = 5
 """Maximum number of folders of a URL by which documents are boosted without comparing all URLs."""

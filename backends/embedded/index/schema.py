@@ -5,7 +5,7 @@ Custom fields have any name and any kind, but tantivy's schema is fixed when an 
 * for equality filters, a value becomes a *filter term* ``name, kind, value`` in one field of exact terms;
 * for facets, a value is stored as text in a JSON field;
 * for sorting and comparison by size, a field gets a numbered *dynamic column* (one for text and one for numbers) when
-  it first occurs. An index that runs out of them is rebuilt with four times as many.
+  it first occurs. An index that runs out of columns is rebuilt with four times as many.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MAX_PLAIN_VALUE_BYTES: Final = 32
 """Maximum length of a folded value in a term; longer values are hashed, because long terms slow writes and merges."""
 
 MAX_TITLE_PREFIX_BYTES: Final = 60
-"""Maximum number of bytes of a folded title in the term by which titles that begin with the query are found."""
+"""Maximum length, in bytes of a folded title, of the term that finds titles that begin with the query."""
 
 _DIGEST_BYTES: Final = 12
 
@@ -62,7 +62,7 @@ SOURCE: Final = "answer"
 DEFAULTED_FIELDS: Final = "padded"
 STORED_SECTIONS: Final = "places"
 WORD_PARTS: Final = "parts"
-"""Field with the parts of words that are written as one (``app table record`` for ``appTableRecord``)."""
+"""Field with the parts of words that are written as one word (``app table record`` for ``appTableRecord``)."""
 
 COMPOUNDS: Final = "compounds"
 """Field with the long words of languages with compounds, in reverse."""

@@ -61,7 +61,7 @@ class FinalQuery:
 
 
 class QueryChoice:
-    """The choice of the final query of one search.
+    """Chooses the final query of one search.
 
     Args:
         condition: The compiled filters, if any.

@@ -1,4 +1,4 @@
-"""Ranks and recency of a site, applied as factors to the scores of the best hits and of hits that they may lift."""
+"""Ranks and recency of a site, applied as factors to the scores of the best hits, and of hits that may join them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Scores are about three times that weight, and a rank is worth a quarter of a sco
 """
 
 _OWN_RANK_WEIGHT = 2 * _RANK_WEIGHT
-"""Addition for a document's own positive rank, whatever its size, while hits are selected."""
+"""Addition for a document's own positive rank, regardless of its value, while hits are selected."""
 
 _SECOND_RUN_FACTOR = 1.25
 """Factor on the addition per rank in the second run, if there are more hits than :data:`WINDOW`.

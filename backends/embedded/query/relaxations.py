@@ -33,7 +33,7 @@ On a site about Python, a passage with *Python*, *program*, and *quite* must not
 
 Clause = tuple[tantivy.Occur, tantivy.Query]
 HighlightSource = tuple[tuple[str, ...], int]
-"""Terms that are highlighted where they are consecutive, and the number of the query's term that they stand for."""
+"""Terms to highlight where they are consecutive, and the number of the query term that they represent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Clauses:
     """Clauses shared by all relaxations of a query.
 
     Attributes:
-        required: Quoted phrases, and exclusions.
+        required: Clauses for quoted phrases and exclusions.
         scoring: Clauses that contribute to the score.
     """
 
@@ -119,7 +119,7 @@ def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | N
 
 
 def is_quoted_name(parsed: ParsedQuery, ranking: Ranking) -> bool:
-    """Whether quoted words may be just a name in a sentence: other words surround them, and there are enough words."""
+    """Whether quoted words may be just a name in a sentence: the query has other words, and enough words in total."""
     around = sum(_words_in(term.terms[:1]) for term in parsed.query_terms)
     quoted = sum(_words_in(phrase.words) for phrase in parsed.phrases)
     return bool(quoted) and around > 1 and around + quoted >= ranking.sentence_terms
@@ -132,7 +132,7 @@ class Relaxation:
     Attributes:
         name: Reported in the result of a search that it answers.
         build: Builds its query; ``None`` if it adds nothing.
-        only_if_none: Whether it is for queries without any result, rather than with too few.
+        only_if_none: Whether it applies only to queries without any result, rather than to queries with too few.
         highlighted_compounds: Returns the compounds whose parts are also highlighted.
         signals: Signals that its query adds to the score.
     """

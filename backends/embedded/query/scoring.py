@@ -41,7 +41,7 @@ def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Signal: in a short query, a word matches completely and without typing errors, if it has other variants, too."""
+    """Signal: in a short query, a word that also has other variants matches completely and without typing errors."""
     ranking = resolved.ranking
     bonus = ranking.exact_single_term_boost if len(resolved.terms) == 1 else ranking.exact_term_boost
     if not bonus or not resolved.is_short:

@@ -171,7 +171,7 @@ class _Resolver:
     """Resolves the terms of one query in one snapshot.
 
     Attributes:
-        tonal: Whether a missing accent counts as a tone: the query may be Vietnamese, and has accents.
+        tonal: Whether a missing accent counts as a tone, because the query may be Vietnamese and has accents.
     """
 
     snapshot: Snapshot
@@ -280,7 +280,7 @@ class _Resolver:
         return variants_by_term
 
     def _inflected(self, phrase: Phrase) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Yield the terms and the words of a phrase, and those with an inflected form of its last word."""
+        """Yield the terms and the words of a phrase, with its last word as written, then in its inflected forms."""
         yield phrase.terms, phrase.words
         last = phrase.terms[-1]
         if phrase.words != phrase.terms or not last.isalpha():
@@ -292,7 +292,7 @@ class _Resolver:
                 yield terms, terms
 
     def _readings(self, term: QueryTerm, synonyms: SynonymIndex) -> list[tuple[str, ...]]:
-        """The term, and the words of synonyms that it is another form of, or a typing error if no document has it."""
+        """The term, and the synonym words of which it is another form, or a misspelling if no document contains it."""
         readings = [term.terms]
         word = term.term
         if term.kind is not TermKind.WORD or word in synonyms.words:
@@ -320,7 +320,7 @@ class _Resolver:
                 yield second, variants
 
     def _joined(self, parsed: ParsedQuery) -> Iterator[Sequence[str]]:
-        """For each word, the forms without separators of the written word, or the whole query, that it is a part of."""
+        """For each word, the forms without separators of the longer word, or of the whole query, that contains it."""
         terms = parsed.query_terms
         whole = "".join(term.term for term in terms) if self._may_be_one_word(parsed) else ""
         for term in terms:

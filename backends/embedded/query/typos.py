@@ -84,7 +84,7 @@ def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]
 
 
 def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
-    """Length of the longest prefix of the word that some term has, at least 3: any error is at or before its end."""
+    """Length of the word's longest prefix (at least 3) with which any term begins. An error is at or before its end."""
     if snapshot.max_doc_frequency(fields, word):
         return len(word)
     low, high = min(_MIN_PREFIX_LETTERS, len(word)), len(word)
@@ -116,7 +116,8 @@ def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortes
 def split_in_terms(snapshot: Snapshot, word: str, field: str, limit: int) -> tuple[str, ...] | None:
     """Split a word into consecutive terms of a document, as few as possible (``elementbyid``: ``element by id``).
 
-    ``None`` if there are none, or more than ``limit``, or for words of more than :data:`MAX_CHECKED_LETTERS` letters.
+    ``None`` without such terms, if there are more than ``limit``, or for words of more than
+    :data:`MAX_CHECKED_LETTERS` letters.
     """
     if len(word) > MAX_CHECKED_LETTERS:
         return None
@@ -210,7 +211,7 @@ def _begins_nearly(word: str, term: str, shared: int) -> bool:
 
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away. First tries terms with the same first letters, then with one error in these, then two."""
+    """Terms two errors away. First tries terms with the same first letters, then with one error in them, then two."""
     start = word[: _MIN_PREFIX_LETTERS + 1]
     return (
         _with_prefixes(snapshot, fields, word, [word[:_MIN_PREFIX_LETTERS]], _MAX_SCANNED)

@@ -1,8 +1,8 @@
 """Counting the values of facets among the matches of a query, as far as needed to find the most frequent ones.
 
 Few matches are read. Many are counted by the engine. Counting is cheap there, but looking up the text of each value and
-adding up the segments of the index is not. So only the first values of each segment are requested, and more only if
-those leave the order open.
+adding up the segments of the index is not. So only the first values of each segment are requested, and further values
+only if the first ones do not determine the order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_BUCKETS = 400_000
 
 _EVERY_VALUE = 1_000_000
 _DIFFERING = "fields whose values all differ"
-"""Cache key in a snapshot for the fields whose values are all different."""
+"""Snapshot cache key for the fields whose values are all different."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d\D\d\d:\d\d:\d\d")
 _PLAIN_TIME = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\dT\d\d:\d\d:[0-5]\dZ", re.ASCII)
@@ -49,7 +49,7 @@ _PLAIN_TIME = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\dT\d\d:\d\d:[0-5]\dZ", r
 def count_values(
     snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str], limit: int
 ) -> dict[str, Counts]:
-    """Counts per field that include the first ``limit`` values by count, then by name; ``matches`` must be above 0."""
+    """Count at least the first ``limit`` values of each field, by count, then name; ``matches`` must be above 0."""
     if len(fields) >= MANY_FIELDS and matches <= READ_FOR_EACH * len(fields):
         read = _read(snapshot, query, matches, fields)
         if read is not None:
@@ -97,7 +97,7 @@ class _Counting:
         self.in_one_piece = snapshot.searcher.num_segments == 1
 
     def count(self, fields: Sequence[str], matches: int) -> dict[str, Counts]:
-        """For each field, values with their counts that include the most frequent ones."""
+        """Count the values of each field. The result includes at least the most frequent values."""
         differing = {name for name, differ in self._checked_fields().items() if differ}.intersection(fields)
         top = self._ask({name: self._some(name) for name in fields if name not in differing})
         counts = {name: _counts(values) for name, values in top.items()}
@@ -128,8 +128,8 @@ class _Counting:
         """Complete the counts of fields for which the first values of each segment were not sufficient.
 
         Args:
-            often: Field to the minimum count of its first values, of which some are still missing.
-            once: Fields whose first values include values that occur once: of those, the first by name are missing.
+            often: Maps fields to the minimum count of their first values, some of which are still missing.
+            once: Fields whose first values include values that occur once. The first of these by name are missing.
         """
         every = self._ask({name: _values(name, min_doc_count=size) for name, size in often.items()}, matches)
         completed = {name: _counts(values) for name, values in every.items()}
@@ -144,8 +144,8 @@ class _Counting:
     def _differing(self, names: Sequence[str], matches: int) -> set[str]:
         """Return the fields of which no value occurs twice in the index.
 
-        This is checked once per commit, by a search that matches most documents: it then costs little more than the
-        search itself, and saves every other search the work.
+        The check runs once per commit, in a search that matches most documents. There it costs little more than the
+        search itself, and it spares all other searches the work.
         """
         checked = self._checked_fields()
         unchecked = [name for name in names if name not in checked]

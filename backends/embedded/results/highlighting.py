@@ -18,10 +18,10 @@ from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
 
 MAX_JOINED_CHARS = 2 * MAX_MATCHES
-"""Maximum length of texts that are searched at once: they cannot have more than :data:`MAX_MATCHES` of one word."""
+"""Maximum total length of texts searched together, so that no word has more than :data:`MAX_MATCHES` matches there."""
 
 _BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
-"""What separates texts that are searched at once: longer than the gap between the words of a phrase."""
+"""Separator between texts that are searched together: longer than the gap between the words of a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class TermMatches:
     """Locates the matches of one query's terms; implements :class:`backends.highlighting.Matches`."""
 
     def __init__(self, highlight_terms: HighlightTerms, match_terms: MatchTerms | None = None):
-        """``match_terms`` are the spellings of the terms, if the caller has them already."""
+        """Create the matcher. Pass ``match_terms``, the spellings of the terms, if they were computed already."""
         self._highlight_terms = highlight_terms
         self._match_terms = match_terms or _match_terms(highlight_terms)
         self.meaningful = highlight_terms.meaningful
@@ -267,7 +267,7 @@ def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
 
 
 def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
-    """Return the likelier terms of words that have unlikely terms, too; ``None`` if there are none."""
+    """Return the likelier terms of words that also have unlikely terms; ``None`` if no word has any."""
     words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
     likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
     return likelier if likelier is not None and likelier.numbers else None

@@ -24,13 +24,13 @@ _EDGE_CHARS = 200
 """Number of characters around a part that are searched too, so that no match at its edge is cut."""
 
 _MAX_STARTS = 200
-"""Maximum number of matches that are tried as the start of a snippet."""
+"""Maximum number of matches tried as the start of a snippet."""
 
 _MAX_NEIGHBORHOODS = 100
 """Maximum number of matches of the rarest words whose surroundings are searched."""
 
 _LONG_QUERY_WORDS, _ENOUGH_WORDS = 16, 4
-"""For a query of more words than the first number, a snippet with as many different ones as the second suffices."""
+"""For queries with more words than the first number, a snippet with the second number of different words suffices."""
 
 
 class SnippetGenerator:
@@ -49,8 +49,8 @@ class SnippetGenerator:
     def best_part(self, searched: SearchedText, words: int) -> tuple[list[Match], tuple[int, int]]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches in it.
 
-        A long text is searched from its beginning. If not every word of the query (of a very long query, some) occurs
-        near the others there, the rest is searched only around the rarest words.
+        A long text is searched from its beginning. If the words of the query (or enough words of a very long
+        query) do not occur near each other there, the rest is searched only around the rarest words.
         """
         text = searched.text
         if len(text) <= _NEAR_CHARS:
@@ -76,7 +76,7 @@ class SnippetGenerator:
     def _better_stretch(
         self, searched: SearchedText, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
     ) -> _Fragment | None:
-        """A snippet in the rest of a text with more different words, or as many and more matches, if there is one.
+        """Return a snippet from the rest of a text if it has more different words, or as many but more matches.
 
         To contain more of the query's words than ``best``, it must contain one of the rarest ones. Far from the
         beginning, only words that have not occurred before are searched for.
