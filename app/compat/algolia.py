@@ -320,6 +320,7 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
     """
     by_section = any(name.startswith("hierarchy") for name in parameters["attributesToRetrieve"])
     size = parameters["hitsPerPage"]
+    # A document yields up to four hits, so fewer documents keep the response within hitsPerPage.
     window = max(1, size // _HITS_OF_PAGE) if by_section and size else size
     facets = _facets(parameters["facets"], site)
     query = SearchQuery(

@@ -74,6 +74,7 @@ def read_json(stream: ByteStream, lists: Collection[str] = (), ids: Collection[s
     start = head.removeprefix(BOM).lstrip()
     first_line = start.partition(b"\n")[0].rstrip()
     name = _list_in_response(start, lists, ids)
+    # In JSON lines, the first line is a complete object. An indented object breaks after one of these signs.
     if start.startswith(b"[") or name or first_line.endswith((b"{", b"[", b",")):
         yield from _Splitter(name).split(stream)
     else:
@@ -129,6 +130,7 @@ class _Splitter:
                     yield BadLine(self._line, _UNBALANCED, self._number)
                     return
                 yield from self._close(sign)
+            # The name of a list may be split between two chunks.
             self._before_sign = b"" if sign else (self._before_sign + text)[-_MAX_NAME_LENGTH:]
         if self._brackets:
             yield BadLine(self._value_line if self._value else self._line, _CUT_OFF, self._number)
@@ -150,6 +152,7 @@ class _Splitter:
             return
         if len(self._value) + len(text) > MAX_RECORD_BYTES:
             self._is_too_long = True
+            # The value is dropped to save memory, but it must not look as if it had not begun.
             self._value = bytearray(b"-")
         self._value += text
 

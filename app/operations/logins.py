@@ -115,6 +115,7 @@ def log_in(
     count_hashes(runtime, client, max(1, len(hashes)))
     right = {hash for hash, member in hashes.items() if accounts.check_password(member, password)}
     if not candidates:
+        # Takes as long as for a known address, so the response time does not reveal which addresses are known.
         accounts.check_password(None, password)
     members = [member for member in candidates if member.password_hash in right]
     if not members:

@@ -311,6 +311,7 @@ def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
 def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
     """Return the first documents that contain all words of a query, with their positions."""
     search = SearchQuery(query, limit=MAX_PLACE, all_words=True)
+    # Otherwise, the gains of the last time would determine the positions that the new gains start from.
     unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
         timed = searcher.run(record, for_site(search, unruled), _encode_id, searcher.new_room())

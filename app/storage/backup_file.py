@@ -146,6 +146,7 @@ def _write_tables(database: Database, archive: zipfile.ZipFile, created_at: str,
 def _snapshot(database: Database) -> Iterator[Connection]:
     """Yield a connection whose statements all see the same state."""
     engine = (
+        # In SQLite, every transaction sees one state; PostgreSQL's default shows each statement the latest state.
         database.engine if database.is_sqlite else database.engine.execution_options(isolation_level="REPEATABLE READ")
     )
     with engine.connect() as connection:

@@ -24,6 +24,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
         return blocked
     key = caller.key
     if key is not None and key.allowed_origins is not None:
+        # Programs other than browsers send no origin. The list restricts only web pages.
         origin = req.environ.get("HTTP_ORIGIN")
         if origin is not None and not key.allowed_origins.allow(origin):
             return ApiError(
@@ -101,6 +102,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
         return
     try:
         with runtime().database.read() as session:
+            # An unknown site is not refused here, so that the operation reports it as not found.
             get_site(session, caller.account.id, site_id, include_deleted=True)
     except ApiError:
         return

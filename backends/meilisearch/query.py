@@ -127,11 +127,13 @@ class CompiledQuery:
             "matchingStrategy": "all",
             "attributesToRetrieve": _SEARCHED_TEXTS,
         }
+        # Meilisearch applies an order before the quality of matches, so the best match would not come first.
         return {name: value for name, value in query.items() if name != "sort"}
 
     def word_query(self, sought: SoughtWord) -> dict[str, Any]:
         """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
+        # In quotes, Meilisearch forgives no typing errors and completes no words.
         q = sought.word if sought.is_open else f'"{sought.word}"'
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 

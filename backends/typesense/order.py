@@ -136,6 +136,7 @@ def read_page_hits(page: PageHits, compiled: CompiledQuery, ask: Ask, *, explain
         return {}
     by_id = {"filter_by": f"id:=[{','.join(map(encode_id, ids))}]"}
     whole = {**compiled.search(page=1, per_page=PER_PAGE), **by_id}
+    # Pinned hits need not contain the words, so the documents are read without them.
     documents, *marked = ask([
         {**whole, "q": "*", "sort_by": "_changed_at:desc", "highlight_fields": "none"},
         *([whole] if explain or whole["highlight_fields"] != "none" else []),
@@ -188,4 +189,5 @@ def _count(compiled: CompiledQuery, ask: Ask) -> int:
     grouped, alone = ask(compiled.count_searches())
     missing: int = alone["found"]
     grouped_found: int = grouped["found"]
+    # Typesense counts all hits without a value as one group.
     return grouped_found - bool(missing) + missing

@@ -143,6 +143,7 @@ def schema_changes(types: Mapping[str, str], kinds: FieldKinds, documents: Itera
             group = _GROUPS[kind]
             native = native_name(field, group, planned)
             if group == "number" and field in fractions and planned.get(native) == "int64[]":
+                # Typesense cannot change a field's type; the field is dropped and added in one request.
                 changes.append({"name": native, "drop": True})
                 del planned[native]
             numbers = "float[]" if field in fractions else "int64[]"

@@ -125,6 +125,7 @@ def header_origins(url: str) -> set[str]:
 
 
 def _host(parsed: URL) -> str:
+    # A name with a final dot is the same name, without the resolver's search domains (RFC 1034).
     return parsed.hostname.removesuffix(".")
 
 
@@ -162,6 +163,7 @@ _NOT_PUBLIC_V4 = tuple(
     )
 )
 
+# The only range that IANA allocates for global unicast addresses.
 _PUBLIC_V6 = IPv6Network("2000::/3")
 _NOT_PUBLIC_V6 = tuple(
     IPv6Network(network)

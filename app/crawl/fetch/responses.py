@@ -55,6 +55,7 @@ _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _BYTES_PER_STRAY = 20
 """Minimum bytes of text for each accepted control character, since some programs leave a few of them behind."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
+# The binary data bytes of the MIME Sniffing standard.
 _CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b")
 
 
@@ -99,6 +100,7 @@ def sniff(content_type: str, head: bytes) -> str | None:
         return content_type if kind in OFFICE_TYPES else _ARCHIVE_TYPE
     if kind in _FILES:
         return None
+    # In UTF-16 and UTF-32, plain letters contain zero bytes.
     wide = "utf-16" in content_type.lower() or "utf-32" in content_type.lower()
     if not (wide or head.startswith(_BYTE_ORDER_MARKS)):
         stray = len(head) - len(head.translate(None, _CONTROL_CHARACTERS))
@@ -112,6 +114,7 @@ def sniff(content_type: str, head: bytes) -> str | None:
 
 
 def _begins_office_file(head: bytes) -> bool:
+    # The name's length takes two bytes; the other two are the length of the extra field.
     length = int.from_bytes(head[_NAME_LENGTH_AT:_NAME_AT], "little") & 0xFFFF
     return head[_NAME_AT : _NAME_AT + length].startswith(_OFFICE_PARTS)
 
@@ -120,6 +123,7 @@ PACKED = "gzip, deflate"
 """The ``Accept-Encoding`` of a client that reads bodies with :func:`unpack`."""
 
 _UNPACKED_PIECE_BYTES = 65_536
+# With 32 added, zlib detects the kind of header itself.
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MAX_ENCODINGS = 2
 

@@ -97,6 +97,7 @@ def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tu
     folder = parse_url(start.url)
     folder.search = ""
     above, _, last = folder.pathname.rpartition("/")
+    # A last segment with a dot is a file, such as index.php.
     folder.pathname = f"{above}/" if not last or "." in last else f"{above}/{last}/"
     usual = [normalize_url("wp-json/", folder.href), normalize_url(f"?{_PLAIN_PERMALINKS}=/", folder.href)]
     link = _API_LINK.search(start.headers.get("link", ""))
@@ -106,6 +107,7 @@ def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tu
             response = fetch(_api_url(root, TYPES[0], 1), any_type=True)
             posts = read(response)
         except NotIndexed as error:
+            # Other failures do not tell whether the API is at this URL, so the search must not go on.
             missing = error.reason == Reason.BAD_SOURCE or error.reason.startswith("http_4")
             if isinstance(error, TryLater) or not missing:
                 raise
@@ -119,6 +121,7 @@ def _api_url(root: str, type_: str, page: int) -> str:
     query = {
         "page": page,
         "per_page": PER_PAGE,
+        # Posts that are published meanwhile get the highest IDs, so the pages of the list do not shift.
         "orderby": "id",
         "order": "asc",
         "_embed": "author,wp:term",

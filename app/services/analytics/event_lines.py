@@ -139,6 +139,7 @@ def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
         payload = orjson.dumps(values)
     except TypeError as error:
         raise ValueError(f"cannot encode an event: {error}") from error
+    # The checksum, the space, and the newline take 10 bytes.
     if len(payload) > MAX_LINE_BYTES - 10:
         raise ValueError("an event's query is too long")
     return frame(payload)
@@ -164,6 +165,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         and -_MAX_INT64 - 1 <= (event.visitor or 0) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit in 63 bits")
+    # PostgreSQL cannot store NUL in texts.
     if "\x00" in event.query + (event.session_id or "") + (event.page or ""):
         raise ValueError("an event's texts must not contain NUL")
     if event.session_id and len(event.session_id) > 64:

@@ -183,6 +183,8 @@ class Vectorizer:
             store_vectors(session, site_id, model, vectors)
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is not None:
+                # Documents may share a revision, and a batch may end between them, so only earlier revisions are
+                # complete.
                 site.vectors_model, site.vectors_revision = model, max(after, pending[0][0] - 1)
         return len(vectors)
 

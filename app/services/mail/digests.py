@@ -280,6 +280,7 @@ class Digests:
             account = session.get(Account, account_id, with_for_update=ROW_LOCK)
             if account is None or (account.digest_week is not None and account.digest_week >= week):
                 return False
+            # Recorded even if no digest is sent, so that the account is not examined again this week.
             account.digest_week = week
             if not account.weekly_digest:
                 return False

@@ -135,6 +135,7 @@ class Snapshot:
 
     def idf(self, frequency: int) -> float:
         """Return BM25's inverse document frequency for a document frequency."""
+        # Until a merge, frequencies include deleted documents, but the total does not.
         total = max(self.total, frequency)
         return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 

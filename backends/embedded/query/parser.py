@@ -222,6 +222,7 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
         spelled = expand_symbols(piece)
         terms = tuple(ANALYZER.analyze(spelled))
         if len(terms) > 1 and _TIGHT.search(spelled):
+            # A compound counts as one term, so its own parts need a limit, too.
             yield QueryTerm(
                 TermKind.COMPOUND, terms[:MAX_QUERY_TERMS], spelled.lower(), _STRICT.search(spelled) is not None
             )

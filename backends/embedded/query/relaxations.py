@@ -64,6 +64,7 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
         query = resolved.queries.one(TermVariant(excluded.terms, 1.0))
         if query is not None:
             yield MustNot, query
+    # In tantivy, exclusions alone match no document.
     if parsed.excluded and not parsed.query_terms and not parsed.phrases:
         yield Must, _Query.all_query()
 

@@ -186,6 +186,7 @@ class _Resolver:
     def resolve(self, parsed: ParsedQuery, synonyms: SynonymIndex) -> Iterator[ResolvedTerm]:
         terms = parsed.query_terms
         stops = [_is_stop_word(term, self.stop_words) for term in terms]
+        # In a query of stop words alone, such as "to be or not to be", each of them matters.
         if all(stops):
             stops = [False] * len(terms)
         others = self._synonyms(terms, synonyms)

@@ -96,6 +96,7 @@ class Archive:
     def _pieces(self, name: str) -> Iterator[bytes]:
         with _broken():
             info = self._zip.getinfo(name)
+            # The standards of both families, OPC and OpenDocument, allow no other methods.
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise BadZipFile("unexpected compression method")
             with self._zip.open(info) as part:
@@ -117,6 +118,7 @@ class _Events:
         self._tags: dict[str, tuple[str, str]] = {}
         self._names: dict[str, str] = {}
         self._parser = expat.ParserCreate(namespace_separator=" ")
+        # Otherwise expat reports every line, and every entity, as a text of its own.
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._refuse_type
         self._parser.StartElementHandler = self._start
