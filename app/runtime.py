@@ -197,7 +197,7 @@ def _check_plan_engines(plans: PlanTable, engines: Engines) -> None:
                 engines.get_named(offer.engine)
         except KeyError:
             raise ConfigurationError(
-                f"Plan {plan!r} names the engine {offer.engine!r}, which SEARCH_URL does not have."
+                f"Plan {plan!r} uses the engine {offer.engine!r}, which SEARCH_URL does not have."
             ) from None
 
 

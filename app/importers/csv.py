@@ -70,7 +70,7 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
             yield BadLine(lines.start, lines.problem)
         elif len(cells) != len(names):
             problem = Problem(
-                f"has {counted(len(cells), 'cell')}, but the first line names {counted(len(names), 'column')}",
+                f"has {counted(len(cells), 'cell')}, but the first line has {counted(len(names), 'column')}",
                 "column_count",
             )
             yield BadLine(lines.start, problem)

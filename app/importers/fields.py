@@ -51,7 +51,7 @@ def read_column_map(text: str) -> ColumnMap:
         if not name:
             ignored.add(column)
         elif not FIELD_NAME.fullmatch(name):
-            raise _invalid(f"names the field {printable_name(name)!r}, which is not a valid field name", "invalid_name")
+            raise _invalid(f"contains {printable_name(name)!r}, which is not a valid field name", "invalid_name")
         elif name in columns:
             raise _invalid(f"fills the field {name!r} twice", "conflict")
         else:

@@ -78,7 +78,7 @@ class ServerUrl:
             raise ValueError(f"ca_file is valid only with {match['scheme']}+https://.")
         nodes = tuple(_node(protocol, host, default_port) for host in match["hosts"].split(","))
         if len(set(nodes)) != len(nodes):
-            raise ValueError("The URL of a search server names a host twice.")
+            raise ValueError("The URL of a search server contains a host twice.")
         identity = engine_identity(match["scheme"], label)
         return cls(
             match["scheme"],

@@ -70,7 +70,7 @@ def _spelling(name: str) -> str:
 
 
 def unknown_field(name: str, names: Iterable[str]) -> Problem:
-    """Return the problem with an unknown field, which names the field that was probably meant."""
+    """Return the problem with an unknown field, which suggests the field that was probably meant."""
     probable_name = closest_name(name, names)
     return UNKNOWN if probable_name is None else Problem(f"{UNKNOWN}; did you mean {probable_name}?", UNKNOWN.code)
 

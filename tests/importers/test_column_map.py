@@ -33,7 +33,7 @@ def test_empty_text_yields_an_empty_map() -> None:
     [
         ("Headline", "must consist of field=column, not 'Headline'"),
         ("title=", "must consist of field=column, not 'title='"),
-        ("1st=x", "names the field '1st', which is not a valid field name"),
+        ("1st=x", "contains '1st', which is not a valid field name"),
         ("title=a,title=b", "fills the field 'title' twice"),
     ],
 )

@@ -62,8 +62,8 @@ def test_row_with_a_wrong_cell_count_is_reported_and_the_rest_is_read() -> None:
 
     assert [document["id"] for document in documents(text)] == ["1", "4"]
     assert bad_lines(text) == {
-        3: "has 1 cell, but the first line names 2 columns",
-        4: "has 3 cells, but the first line names 2 columns",
+        3: "has 1 cell, but the first line has 2 columns",
+        4: "has 3 cells, but the first line has 2 columns",
     }
 
 

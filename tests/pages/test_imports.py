@@ -36,7 +36,7 @@ def test_import_reports_imported_and_skipped_lines(tenant: Tenant, person: Perso
     rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
     assert rows[1:] == [
         ["3", "url must be an http or https URL, or a path that starts with one /"],
-        ["4", "document has 1 cell, but the first line names 4 columns"],
+        ["4", "document has 1 cell, but the first line has 4 columns"],
     ]
     assert tenant.found_ids("nine") == ["1"]
 

@@ -58,7 +58,7 @@ def decide_redirected(state: RunState, queued: QueuedPage, target: str) -> Outco
 
 
 def decide_canonical(state: RunState, queued: QueuedPage, fetched: Fetched, page: Page, canonical: str) -> Outcome:
-    """Return the outcome of a page that names another URL as its canonical URL.
+    """Return the outcome of a page that declares another URL as its canonical URL.
 
     It is skipped if that URL is a document, deferred until that URL has been read, and otherwise indexed itself.
     """

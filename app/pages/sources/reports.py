@@ -79,12 +79,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "canonical": Explanation(
         "with another canonical URL",
-        "The page names another URL as canonical, which is indexed instead.",
+        "The page declares another URL as canonical, which is indexed instead.",
         "You don’t need to do anything unless the canonical link is wrong.",
     ),
     "wrong_canonical": Explanation(
         "indexed despite a canonical link",
-        "The page names another URL as canonical, but that URL could not be indexed, so the page is.",
+        "The page declares another URL as canonical, but that URL could not be indexed, so the page is.",
         "Correct the canonical link. Other search engines may leave the page out.",
     ),
     "duplicate": Explanation(

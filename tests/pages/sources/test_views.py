@@ -391,7 +391,7 @@ def test_run_report_shows_remarks_on_indexed_pages(person: Person, tenant: Tenan
     person.go(path_of(source))
 
     assert "12 pages indexed." in person.page.text
-    assert "2 indexed despite a canonical link. The page names another URL as canonical, but" in person.page.text
+    assert "2 indexed despite a canonical link. The page declares another URL as canonical, but" in person.page.text
     person.follow("View remarks")
     assert "Why pages were skipped" not in person.page.text
     assert person.page.one("h2", id="left-out-title").text == "Skipped pages and remarks"

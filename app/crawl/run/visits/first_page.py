@@ -52,7 +52,7 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
     if page.skip_reason is not None:
         raise NotIndexed(page.skip_reason, "The page cannot be indexed as a document.")
     if page.canonical not in (None, fetched.url) and _is_page(visitor, reader, page.canonical):
-        raise NotIndexed(Reason.CANONICAL, "The page names another URL as its canonical URL.")
+        raise NotIndexed(Reason.CANONICAL, "The page declares another URL as its canonical URL.")
     return make_document(page, fetched.url, page.title).fields
 
 
