@@ -215,6 +215,7 @@ class FileImport:
                 self._take(read)
             self._write()
         finally:
+            # Documents with too many fields are reported only when their batch is written, after later lines.
             self.outcome.problems.sort(key=lambda each: (each.line, each.record or 0))
 
     def _take(self, read: Read) -> None:
@@ -229,6 +230,7 @@ class FileImport:
         # Removed first, so that the last document with an ID also takes its place in the order.
         self._batch.pop(document.id, None)
         self._batch[document.id] = document
+        # Without the value, which the batch already contains in its final form.
         self._reads[document.id] = Record(read.line, None, read.number)
         self._batch_bytes += len(document.body)
         if len(self._batch) >= RECOMMENDED_BATCH or self._batch_bytes >= BATCH_BYTES:

@@ -53,6 +53,7 @@ def get_site(
     Raises:
         ApiError: 404 if it does not exist, is in the trash, or belongs to another account.
     """
+    # The database would reject a larger number with an error.
     if not 0 < site_id <= MAX_INT64:
         raise site_not_found()
     query = select(Site).where(Site.id == site_id, Site.account_id == account_id)

@@ -140,6 +140,7 @@ class MeilisearchBackend(ServerBackend):
                 task = self._transport.change(name, "POST", f"/indexes/{name}/documents/delete-batch", keys)
                 self._transport.wait([task])
             else:
+                # Without IDs nothing is deleted, but a missing index must still raise an error.
                 self._settings.read(name)
 
     def count(self, index: str) -> int:
@@ -172,6 +173,7 @@ class MeilisearchBackend(ServerBackend):
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
     ) -> tuple[TitleMatch, ...]:
         name = checked_index_name(index)
+        # Twice as many, because repeated titles, and matches with typing errors, are dropped.
         query = title_query(text, 2 * limit, within)
         with self._pool.operation(), translated(index):
             if query is None:

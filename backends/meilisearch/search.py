@@ -120,6 +120,7 @@ class Searches:
             if rest:
                 queries.append(compiled.page(page=page + 2, hits=limit, extra_filters=request.others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
+            # Facets also count the hits that are grouped away or pinned, so they need a query without those filters.
             queries.append(compiled.query(page=1, hits=0, facets=True))
         results = run(queries, query)
         with readable():

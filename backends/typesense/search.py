@@ -148,6 +148,7 @@ class Searches:
         with readable():
             page = find_page_hits(query, compiled, pins, ask, order)
             hits = read_page_hits(page, compiled, ask, explain=query.explain)
+            # Between the two requests, a document may have been deleted.
             best = [hits[page.best]] if page.best in hits else []
         result = self._result(query, compiled, page.first, pins, best)
         replaced = {id: {PREFERRED_OVER: best} for id, best in page.replaced.items()}
