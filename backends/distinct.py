@@ -62,7 +62,7 @@ def distinct_field(query: SearchQuery) -> str:
     A field of the settings is ignored if no document has it yet, or if hits cannot be grouped by it.
 
     Raises:
-        BackendRejected: The query itself names a field that is unknown or has no single values.
+        BackendRejected: The query itself groups by a field that is unknown or has no single values.
     """
     name = query.settings.distinct if query.distinct is None else query.distinct
     try:

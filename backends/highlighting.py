@@ -29,7 +29,7 @@ Span = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
 _NEVER_TEXT = frozenset(STANDARD_FIELDS) - frozenset(STRING_FIELDS)
-"""Fields in which matches are marked only if the query names them: markup would break their values."""
+"""Fields in which matches are marked only if the query lists them: markup would break their values."""
 
 _OPEN, _CLOSE = "\0(", "\0)"
 """Placeholders for the tags while all the text is escaped at once; no document contains NUL."""

@@ -122,7 +122,7 @@ class Boost:
     Attributes:
         rank: -5 to 5.
         filter: Selects the documents, or
-        path: a pattern that their path and query must match, in which ``*`` stands for any text.
+        path: a pattern that their path and query must match, in which ``*`` matches any text.
         further_fields: Custom fields that the filter names.
     """
 

@@ -1,4 +1,4 @@
-"""Sections of documents, which hits can link to, and the choice of those that match a query best."""
+"""Sections of documents, which hits can link to, and the choice of the sections that match a query best."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _words_of(title: str, words: WordPlaces) -> set[int]:
 
 
 def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
-    """Return the sections that stand for the page itself: those with its title, or the only one of level 1."""
+    """Return the sections that represent the page itself: all with its title, or the only one of level 1."""
     top = [section for section in sections if section.level == 1]
     lowered_title = title.lower()
     return [each for each in sections if top == [each] or each.title.lower() == lowered_title]

@@ -2,8 +2,8 @@
 
     python -m benchmarks.headings FOLDER…
 
-Each folder contains a manual in HTML. The headings are drawn from those that occur only once in their manual. Pages are
-indexed with the titles of their sections and, for comparison, without sections.
+Each folder contains a manual in HTML. The headings are drawn from the headings that occur only once in their manual.
+Pages are indexed with the titles of their sections and, for comparison, without sections.
 """
 
 from __future__ import annotations

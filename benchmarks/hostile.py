@@ -345,7 +345,7 @@ def main() -> None:
         backend = create_backend(f"tantivy://{(wishes.index or Path(folder)).absolute()}")
         build(backend, documents, [PLAIN, WIDE] if any(family.index == WIDE for family in families) else [PLAIN])
         del documents
-        # As in the service, what is there before the first query is out of the garbage collector's walks.
+        # As in the service, the garbage collector skips objects that were created before the first query.
         gc.collect()
         gc.freeze()
         print(f"{'':42}{'median':>9}{'worst':>9}{'median':>10}{'worst':>9}   times the ordinary median")

@@ -3,7 +3,7 @@
     python -m benchmarks.more_sets OUT --questions XQUAD_FOLDER --help-pages /usr/share/libreoffice/help
 
 XQUAD_FOLDER contains ``xquad.<language>.json``: paragraphs of an encyclopedia and questions about them (from the
-repository ``google-deepmind/xquad``, CC-BY-SA-4.0). The help pages are those of Debian's ``libreoffice-help-*``
+repository ``google-deepmind/xquad``, CC-BY-SA-4.0). The help pages are from Debian's ``libreoffice-help-*``
 packages (MPL-2.0); the queries are entries of their index that lead to a single page. Every set of help pages has at
 most 500 pages and 400 queries, which are the same in every run. ``python -m benchmarks.relevance OUT`` prints the
 figures.

@@ -107,7 +107,7 @@ def rows_of(folder: Path) -> list[Row]:
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, int], depth: int = 10) -> float:
-    """Return the discounted gain of the first ``depth`` documents, divided by that of the ideal order."""
+    """Return the discounted gain of the first ``depth`` documents, divided by the gain of the ideal order."""
     gain = sum(max(0, grades.get(id, 0)) / math.log2(place + 2) for place, id in enumerate(ranked[:depth]))
     best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:depth]
     return gain / sum(grade / math.log2(place + 2) for place, grade in enumerate(best))

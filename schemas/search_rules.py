@@ -193,7 +193,7 @@ class Rules(ItemList):
 class BoostSchema(BodySchema):
     """Documents that move up or down in every search, selected by a path or a filter."""
 
-    path = Glob(metadata={"description": "A pattern of paths, in which `*` stands for any text: `/docs/*`."})
+    path = Glob(metadata={"description": "A pattern of paths, in which `*` matches any text: `/docs/*`."})
     filters = FilterText()
     rank = Rank()
 

@@ -165,7 +165,7 @@ class SearchSettingsSchema(BodySchema):
         load_default=list,
         metadata={
             "title": "Hidden suggestions",
-            "description": "Texts that are never suggested; `*` stands for any text. Kept in normal form.",
+            "description": "Texts that are never suggested; `*` matches any text. Kept in normal form.",
         },
     )
     distinct = FieldName(
@@ -173,7 +173,7 @@ class SearchSettingsSchema(BodySchema):
         allow_none=True,
         metadata={
             "title": "One result of each",
-            "description": "Field by which hits are grouped unless a search names another: only the best hit of each "
+            "description": "Field by which hits are grouped unless a search sets another: only the best hit of each "
             "value is returned. Null for none.",
         },
     )

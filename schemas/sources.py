@@ -111,9 +111,7 @@ class FieldRuleSchema(BodySchema):
     """
 
     path = PathPattern(
-        metadata={
-            "description": "Pattern of path and query; `*` stands for any characters, `{version}` for one segment."
-        }
+        metadata={"description": "Pattern of path and query; `*` matches any characters, `{version}` one segment."}
     )
     set_ = SetFields(data_key="set", attribute="set", metadata=dict(_SET))
     name = FieldName(metadata={"description": "The field that gets the value."})
@@ -175,7 +173,7 @@ def _globs(**kwargs: Any) -> ItemList:
 
 _INCLUDE = {
     "title": "Only these pages",
-    "description": "Patterns of path and query; `*` stands for any characters. Only matching addresses are "
+    "description": "Patterns of path and query; `*` matches any characters. Only matching addresses are "
     "indexed and followed. The start page is always followed.",
 }
 _EXCLUDE = {

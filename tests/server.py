@@ -119,7 +119,7 @@ class Server:
         """Run ``flask --app wsgi …`` on the same installation and return its output.
 
         Raises:
-            RuntimeError: It failed; with what it said.
+            RuntimeError: The command failed; the message is its output.
         """
         done = subprocess.run(
             [sys.executable, "-m", "flask", "--app", "wsgi", *arguments],
@@ -135,7 +135,7 @@ class Server:
         This method is not thread-safe.
 
         Raises:
-            RuntimeError: It failed; with what it said.
+            RuntimeError: The command failed; the message is its output.
         """
         app = create_app(load_settings(self.environment), background=False)
         try:

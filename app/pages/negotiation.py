@@ -1,4 +1,4 @@
-"""Responses for browsers: whether a request gets a page or JSON, forms that stand for other methods, and errors."""
+"""Responses for browsers: whether a request gets a page or JSON, forms that replace other methods, and errors."""
 
 from __future__ import annotations
 

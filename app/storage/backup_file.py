@@ -161,7 +161,7 @@ def _tables(connection: Connection) -> list[Table]:
         for column in table.columns:
             if isinstance(column.type, JSON):
                 column.type.none_as_null = True  # NULL differs from the JSON value null.
-    # Alembic's table is not a part of the data: the manifest names the revision, and the restore migrates to it.
+    # Alembic's table is not a part of the data: the manifest contains the revision, and the restore migrates to it.
     return [table for table in metadata.sorted_tables if table.name != _VERSIONS]
 
 

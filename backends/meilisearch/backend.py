@@ -108,7 +108,7 @@ class MeilisearchBackend(ServerBackend):
                 indexes += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
                 # An index may be deleted while the pages are read, so that the total is never reached.
                 if len(indexes) >= count_in(page["total"]) or not page["results"]:
-                    # An index that this service did not create is none of its business.
+                    # Other programs may have indexes on the same server.
                     return [name for name, key in indexes if key == PRIMARY_KEY]
 
     # --- documents
@@ -223,6 +223,6 @@ class MeilisearchBackend(ServerBackend):
         """Add the change to Meilisearch's queue, behind other changes, without waiting for it."""
         needed = engine_synonyms(entries)
         path = f"/indexes/{name}/settings/synonyms"
-        # The current synonyms mean nothing while an earlier change of ours may be in the queue.
+        # While an earlier change may be in the queue, the current synonyms are about to be replaced.
         if not is_first or self._transport.ask("GET", path, seconds=seconds) != needed:
             self._transport.change(name, "PUT", path, needed, seconds=seconds)

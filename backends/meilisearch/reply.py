@@ -1,4 +1,4 @@
-"""Converting Meilisearch's results to those of :mod:`backends.base`."""
+"""Converting Meilisearch's results to the results of :mod:`backends.base`."""
 
 from __future__ import annotations
 

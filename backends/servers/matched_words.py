@@ -189,8 +189,8 @@ class WordSearch:
     def parts_with_synonyms(self, result: SearchResult) -> Sequence[QueryPart]:
         """Return the corrected words of the query if they have synonyms that its own words lack; otherwise nothing.
 
-        A server looks up the synonyms of words as typed, so it must search again for those of corrected words. A word
-        that finds nothing may also be a mistyped synonym.
+        A server looks up the synonyms of words as typed, so it must search again for the synonyms of corrected words.
+        A word that finds nothing may also be a mistyped synonym.
 
         Args:
             result: The result of the words as typed.

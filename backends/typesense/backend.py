@@ -115,7 +115,7 @@ class TypesenseBackend(ServerBackend):
     def list_indexes(self) -> list[str]:
         with translated(), readable():
             collections = Collections(self._transport).retrieve()
-            # A collection that this service did not create is none of its business.
+            # Other programs may have collections on the same server.
             return [text_in(each["name"]) for each in collections if "_doc" in field_types(each)]
 
     # --- documents

@@ -5,7 +5,7 @@ emptiness are tested with the tokens in ``_terms``, comparisons with the 64-bit 
 (:mod:`backends.typesense.schema`), and ``NOT`` is pushed down to the conditions. Typesense receives only field names
 that the service has checked, tokens of letters and digits, and integers; never a caller's value.
 
-Some filters in Typesense's own syntax must not reach it: those that name the adapter's own fields, and those that make
+Some filters in Typesense's own syntax must not reach it: filters on the adapter's own fields, and filters that make
 Typesense 0.24.1 hang, which parses whole numbers without checking that they fit into 64 bits, and takes an id of only
 backticks as a value.
 """

@@ -139,7 +139,7 @@ def compile_query(
 
     Args:
         types: The collection's fields; must be current if :func:`needs_types` of the query.
-        parts: The words to search for; ``None`` for those of the query.
+        parts: The words to search for; ``None`` for the query's own words.
 
     Raises:
         BackendRejected: A field of the filter, the order, or the facets is unknown or unsuitable, or Typesense would

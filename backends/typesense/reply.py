@@ -1,4 +1,4 @@
-"""Converting Typesense's results and errors to those of :mod:`backends.base`."""
+"""Converting Typesense's results and errors to the types of :mod:`backends.base`."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ MAX_RULES = 50
 MAX_SET_FIELDS = 20
 MAX_SET_LENGTH = 1_000
 PLACES = ("selector", "json_ld", "meta")
-"""Parts of a page that a rule can read; each rule names one."""
+"""Parts of a page that a rule can read; each rule reads one."""
 
 SEGMENT = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]{0,63})\}", re.ASCII)
 """Named placeholder for one segment of a path."""

@@ -168,7 +168,7 @@ def test_algolia_filters_select_hits(tenant: Tenant, ask: Ask, parameters: dict[
 @pytest.mark.parametrize("crawled", [False, True])
 def test_imported_algolia_records_are_filtered_by_language(tenant: Tenant, ask: Ask, crawled: bool) -> None:
     """DocSearch's front end filters by ``language``, which records keep when they are imported; crawled pages have
-    ``lang``. The facets are called what was asked for."""
+    ``lang``. Facets have the requested names."""
     records = [
         {
             "objectID": language,

@@ -79,7 +79,7 @@ def serving(application: WSGIApplication) -> Iterator[str]:
 
 
 class Billing:
-    """The script, and what it works with."""
+    """The script, connected to the service and to a fake of Stripe."""
 
     def __init__(self, app: Flask, stripe: Stripe, application: WSGIApplication):
         self.app = app

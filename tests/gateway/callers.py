@@ -63,7 +63,7 @@ class Gateway:
         return self.client.get(f"/engine/indexes/{self.index}/search", query_string=parameters)
 
     def multi(self, *queries: dict[str, Any]) -> TestResponse:
-        """Send several searches, of the own index unless a query names another."""
+        """Send several searches, of its own index unless a query has another."""
         return self.client.post(
             "/engine/multi-search", json={"queries": [{"indexUid": self.index, **query} for query in queries]}
         )

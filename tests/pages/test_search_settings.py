@@ -64,7 +64,7 @@ def open_page(person: Person, tenant: Tenant, name: str) -> None:
 
 
 def write(person: Person, button: str, **values: Any) -> int:
-    """Submit the form with a button. ``__`` in names stands for dots; values can be lists, fields can be new."""
+    """Submit the form with a button. ``__`` in names becomes a dot; values can be lists, fields can be new."""
     form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
     sent: dict[str, Any] = {**filled(form), **{name.replace("__", "."): value for name, value in values.items()}}
     for box in form.all("input", type="checkbox"):

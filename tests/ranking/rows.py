@@ -6,7 +6,7 @@ To add a row, write the query, the IDs of its hits in order, and the promise in 
 
 * The pages are in ``documents.py``. Use words that occur on no other page, and run ``pytest tests/ranking``, which
   shows the actual hits.
-* ``…`` at the end of the IDs stands for other hits in any order; ``total`` is the total number of hits.
+* ``…`` at the end of the IDs represents other hits in any order; ``total`` is the total number of hits.
 * ``shelf`` selects the pages to search, ``settings`` are the site's settings, and the rest are search parameters.
 
 For every new number of the ranking, add a row that fails if the number is removed and a row that fails if it is

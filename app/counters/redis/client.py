@@ -231,7 +231,7 @@ class StepLedger:
         self._open.append(settle)
 
     def settle(self) -> None:
-        """Settle some of the lost steps. The next call retries those that failed."""
+        """Settle some of the lost steps. The next call retries the failed ones."""
         # Another thread is already settling. Do not delay the step of this one.
         if not self._open or not self._settling.acquire(blocking=False):
             return

@@ -35,7 +35,7 @@ class Reason(StrEnum):
     NOINDEX = "noindex"
     CANONICAL = "canonical"
     WRONG_CANONICAL = "wrong_canonical"
-    """A remark: the page is indexed, although it names a canonical URL."""
+    """A remark: the page is indexed, although it declares another canonical URL."""
     DUPLICATE = "duplicate"
     TOO_LARGE = "too_large"
     NOT_TEXT = "not_text"

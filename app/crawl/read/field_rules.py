@@ -47,7 +47,7 @@ class Subject:
 def ruled_fields(rules: FieldRules, url: str, subject: Subject | None = None) -> dict[str, Value]:
     """Return the additional fields of a page. The first rule that yields a value for a field wins.
 
-    If a rule names a path segment ``version`` or ``lang``, the field ``page`` is the path without these segments.
+    If a rule calls a path segment ``version`` or ``lang``, the field ``page`` is the path without these segments.
 
     Args:
         url: The page's canonical URL.

@@ -64,7 +64,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     links = () if directives.nofollow else page_links(document, base, keep_routes=fetched.rendered)
     has_scripts = document.select_one(SCRIPT_SELECTOR) is not None
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
-    # A page that names another page's URL as canonical only becomes a document if that URL is wrong.
+    # A page that declares another page's URL as canonical only becomes a document if that URL is wrong.
     own_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
     document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
     metadata = Metadata(document, fetched.headers)

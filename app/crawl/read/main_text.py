@@ -290,8 +290,8 @@ EDGES = "body > header, body > footer"
 """Selects elements that are not main text if they contain little of the page. Unclosed ones may contain all of it."""
 
 HIDDEN = "[hidden]:not([hidden=until-found i], [role=tabpanel], [id^='S:'], [hidden] *)"
-"""Selects hidden elements, except those that a visitor opens, and those that React's streams move to their places. If
-they contain most of a page, a script displays them."""
+"""Selects hidden elements, except elements that a visitor opens or that React's streams move to their places. If they
+contain most of a page, a script displays them."""
 
 _PAGE = "(?:(?:dm|global|inner|main|mobile|outer|page|primary|secondary|site|sticky|top|web|website|wp|wrapper)-)*"
 _NOT_A_PART = "(?!(?:block|box|card|code|has|is|js|modal|no|not|panel|post-?content|quote|table|with|without)-)"

@@ -125,7 +125,7 @@ def _decide_by_record(state: RunState, queued: QueuedPage, record: PageRecord) -
 
 
 def _is_document(state: RunState, url: str, queued: QueuedPage) -> bool | None:
-    """Whether a URL that a page names as canonical is a document after this run; ``None`` if the run will read it."""
+    """Whether a canonical URL that a page declares is a document after this run; ``None`` if the run will read it."""
     outcome = state.batch.outcomes.get(url)
     status = outcome.status if outcome is not None else state.retry(read_status, url)
     if status in IN_INDEX:
@@ -190,7 +190,7 @@ def _skip_page(
     """Return the outcome of a page that was read but is not indexed.
 
     Args:
-        canonical: The canonical URL that the page names, if it is another page's.
+        canonical: The canonical URL that the page declares, if it is another page's.
         identity, text_digest: ID and text digest of the page, if it duplicates another page.
     """
     record = state.retry(read_record, queued.url)
@@ -304,7 +304,7 @@ def _discover(
     """Return the links of a page that the run may not have stored yet.
 
     Args:
-        canonical: The canonical URL that the page names, which is followed at any depth.
+        canonical: The canonical URL that the page declares, which is followed at any depth.
     """
     if not state.follows_links:
         return ()

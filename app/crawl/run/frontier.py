@@ -130,7 +130,7 @@ def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) 
                 same,
                 SourcePage.document_id.is_not(None),
                 SourcePage.url != url,
-                # A page that names another canonical URL gives way to it, unless that turned out to be wrong.
+                # A page with another canonical URL is replaced by it, unless that URL turned out to be wrong.
                 SourcePage.reason.is_(None) | RunPage.status.in_(IN_INDEX),
             )
             .limit(_STEP)

@@ -32,7 +32,7 @@ class QueuedPage:
         url: Normalized URL, including the fragment if it is a route; see :func:`app.crawl.fetch.addresses.route_of`.
         depth: Number of links from the start page.
         deferred: The reason why the page was deferred until all others are read: ``duplicate`` if it is likely to have
-            the same text as another, ``canonical`` if it names another as canonical. If so, this page is skipped.
+            the same text as another, ``canonical`` if it declares another as canonical. If so, this page is skipped.
     """
 
     url: str

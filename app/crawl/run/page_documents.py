@@ -172,7 +172,7 @@ class TitleRules:
         """Return the title of a page, or if other pages have it, the alternative that the fewest of them have.
 
         Args:
-            headings: Alternatives in lines, as in :class:`~app.models.SourcePage`.
+            headings: Alternatives, one per line, as in :class:`~app.models.SourcePage`.
         """
         count = self.pages.get(title)
         if count is None or not headings:

@@ -1,4 +1,4 @@
-"""Moving searches and clicks from the journals to SQL, and counting those that still wait on this machine's disk."""
+"""Moving searches and clicks from the journals to SQL, and counting events that still wait on this machine's disk."""
 
 from __future__ import annotations
 

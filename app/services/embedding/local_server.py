@@ -141,7 +141,7 @@ def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -
     from fastembed import TextEmbedding
     from loguru import logger
 
-    if local_files_only:  # Its error names the missing files; the log adds nothing.
+    if local_files_only:  # Its error lists the missing files; the log adds nothing.
         logger.disable("fastembed")
     options = {}
     own = own_folder(name, folder)

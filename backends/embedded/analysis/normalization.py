@@ -100,7 +100,7 @@ FRACTIONS = "\xbc-\xbe\u2150-\u215e\u2189"
 NUMERO = "\u2116"
 
 _WORD_END = re.compile(rf"(?<=\d)(?=[{FRACTIONS}])|(?<={NUMERO})(?=\w)|(?<=\w)(?={NUMERO})")
-"""Word boundary before or after a sign that stands for several letters: 1½ is 1 1/2, not 11/2."""
+"""Word boundary before or after a sign that represents several letters: 1½ is 1 1/2, not 11/2."""
 
 _COMPATIBILITY = re.compile(
     rf"[{FRACTIONS}{NUMERO}\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+"

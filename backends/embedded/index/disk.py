@@ -1,7 +1,7 @@
 """Indexes on disk, shared by all processes of the machine.
 
-``<root>/<index>/current.json`` names the generation that contains the documents; ``<root>/<index>/<generation>/`` is
-tantivy's directory. Lock files are kept in a separate folder and never removed.
+``<root>/<index>/current.json`` contains the name of the current generation; ``<root>/<index>/<generation>/`` is
+tantivy's directory with its documents. Lock files are kept in a separate folder and never removed.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Signal: the title equals the query."""
     boost = resolved.ranking.exact_title_boost
     if boost and "title" in resolved.queries.fields:
-        # A constant score: how many titles are equal says nothing about how well this title matches.
+        # A constant score: the number of equal titles does not depend on how well this title matches.
         title = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, equality_term("title", resolved.text))
         yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
 

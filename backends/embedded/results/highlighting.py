@@ -26,7 +26,7 @@ _BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
 
 @dataclass(frozen=True, slots=True)
 class HighlightTerms:
-    """Terms that highlighting marks, each with the number of the query's word or phrase that it stands for.
+    """Terms that highlighting marks, each with the number of the query's word or phrase that it represents.
 
     Attributes:
         terms: Folded words that match as a whole.
@@ -60,10 +60,10 @@ class HighlightTerms:
         typed: Set[str] = frozenset(),
         weights: Mapping[int, float] | None = None,
     ) -> HighlightTerms:
-        """Build from sequences of terms. A sequence that stands for several words belongs to the first one.
+        """Build from sequences of terms. A sequence that represents several words belongs to the first one.
 
         Args:
-            unlikely: Terms that are unlikely to be meant by the words they stand for.
+            unlikely: Terms that are unlikely to be meant by the words they represent.
             typed, weights: See the attributes.
         """
         whole: dict[str, int] = {}

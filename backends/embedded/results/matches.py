@@ -62,7 +62,7 @@ class MatchTerm:
 
     Attributes:
         text: The spelling, folded.
-        number: Number of the query's word that it stands for.
+        number: Number of the query's word that it represents.
         whole: Whether it must begin and end at word boundaries.
         last_term_is_prefix: Whether the word may continue.
         words: Words that it may continue to; any word if empty.
@@ -103,7 +103,7 @@ class MatchTerms:
 
         Args:
             terms: Folded words (or pairs of characters, in unspaced scripts) that match as a whole, with the number of
-                the query's word that each stands for.
+                the query's word that each represents.
             prefixes: Folded prefixes of words, with the same numbers.
             sequences: Folded words that match when they are consecutive, with the same numbers.
         """

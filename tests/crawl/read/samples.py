@@ -10,7 +10,7 @@ URL = "https://docs.example.com/guide/harbor.html"
 def fetched(
     body: str | bytes, content_type: str = "text/html; charset=utf-8", url: str = URL, **headers: str
 ) -> Fetched:
-    """Build a fetched response. Underscores in header names stand for hyphens."""
+    """Build a fetched response. Underscores in header names become hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     data = body.encode() if isinstance(body, str) else body
     return Fetched(url=url, status=200, headers={"content-type": content_type} | named, body=data)

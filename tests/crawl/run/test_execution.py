@@ -362,7 +362,7 @@ def test_page_with_another_canonical_url_is_indexed_under_that_url(runner: Runne
 
 
 def canonical(title: str, target: str, links: tuple[str, ...] = (), text: str = "") -> Answer:
-    """Build a page that names a canonical URL."""
+    """Build a page that declares a canonical URL."""
     return html(title, text, links, head=f'<link rel="canonical" href="{target}">')
 
 

@@ -102,7 +102,7 @@ class TestMostDocuments:
 
         assert documents(part, customer) == 3
 
-    def test_documents_of_earlier_months_count_without_a_change(
+    def test_documents_of_earlier_months_count_in_months_without_changes(
         self, clock: time_machine.Coordinates, part: Runtime, customer: Tenant
     ) -> None:
         customer.index(*pages(4))

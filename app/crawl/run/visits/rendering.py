@@ -129,7 +129,7 @@ class Renderer:
     """Renders the pages of one run that need it. Thread-safe.
 
     Args:
-        always: Whether to render all pages with scripts, instead of only those with little text.
+        always: Whether to render all pages with scripts, instead of only pages with little text.
     """
 
     def __init__(
