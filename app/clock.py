@@ -126,6 +126,11 @@ class Backoff:
         for key in self._failures.keys() - set(keys):
             self._failures.pop(key, None)
 
+    def end_pauses(self) -> None:
+        """Make all items due now. After another failure, an item's next pause is twice as long as its last."""
+        for failure in list(self._failures.values()):
+            failure.due_at = self._clock()
+
     def due(self) -> list[int]:
         """Return the items to retry now, the longest overdue first."""
         moment = self._clock()

@@ -229,6 +229,8 @@ class _LaggingSites:
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
         self._failing = Backoff()
+        self._away: set[str] = set()
+        """Identities of the engines that did not respond at the last look."""
 
     def apply(self) -> None:
         """Update the indexes of lagging sites, except those that failed before."""
@@ -238,8 +240,15 @@ class _LaggingSites:
             self._update(site_id, lagging[site_id])
 
     def retry(self) -> None:
-        """Retry sites whose index could not be updated, with backoff and in a separate thread."""
+        """Retry sites whose index could not be updated, in a separate thread.
+
+        Pauses grow with each failure, and end when an engine works again.
+        """
         runtime = self._runtime
+        away = {each.identity for each in runtime.engines.all() if runtime.health.engine_failing_since(each.identity)}
+        if self._away - away:
+            self._failing.end_pauses()
+        self._away = away
         due = self._failing.due()
         if not due:
             return

@@ -13,6 +13,7 @@ from sqlalchemy import insert, select
 from app.clock import Backoff, Pauses, now
 from app.jobs import SITES_AT_ONCE, Jobs
 from app.models import Site
+from app.services.health import ENGINE, Finding
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS
@@ -117,6 +118,27 @@ def test_recovered_site_is_indexed_without_backoff(
     run(jobs)
 
     assert engine.tried == [site_id, site_id, site_id]
+
+
+def test_failing_site_is_retried_when_its_engine_works_again(
+    app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (site_id,) = make_sites(app, tenant, 1)
+    engine.failing = {site_id}
+    health = app.extensions["runtime"].health
+    monkeypatch.setattr(health, "_findings", {ENGINE: Finding(now(), 0.0)})
+    for _ in range(8):
+        clock.now += 300
+        run(jobs)
+    tries = len(engine.tried)
+    engine.failing = set()
+    run(jobs)
+    assert len(engine.tried) == tries
+
+    health._findings = {ENGINE: Finding(None, 0.0)}
+    run(jobs)
+
+    assert len(engine.tried) == tries + 1
 
 
 def test_many_failing_sites_do_not_delay_a_healthy_site(app: Flask, tenant: Tenant, jobs: Jobs, engine: Engine) -> None:
