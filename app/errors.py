@@ -62,8 +62,10 @@ class ErrorCode(StrEnum):
     REQUEST_TIMEOUT = "request_timeout"
     CHANGED_MEANWHILE = "changed_meanwhile"
     PAYLOAD_TOO_LARGE = "payload_too_large"
+    URI_TOO_LONG = "uri_too_long"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     RATE_LIMIT_EXCEEDED = "rate_limit_exceeded"
+    HEADERS_TOO_LARGE = "headers_too_large"
     INTERNAL_ERROR = "internal_error"
     SEARCH_ENGINE_UNAVAILABLE = "search_engine_unavailable"
     DATABASE_UNAVAILABLE = "database_unavailable"
@@ -120,8 +122,10 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.REQUEST_TIMEOUT: 408,
     ErrorCode.CHANGED_MEANWHILE: 412,
     ErrorCode.PAYLOAD_TOO_LARGE: 413,
+    ErrorCode.URI_TOO_LONG: 414,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,
     ErrorCode.RATE_LIMIT_EXCEEDED: 429,
+    ErrorCode.HEADERS_TOO_LARGE: 431,
     ErrorCode.INTERNAL_ERROR: 500,
     ErrorCode.SEARCH_ENGINE_UNAVAILABLE: 503,
     ErrorCode.DATABASE_UNAVAILABLE: 503,

@@ -76,7 +76,7 @@ def _add_to_contents(holders: Sequence[dict[str, Any]], values: Mapping[str, Any
 
 
 _ERRORS = (
-    ApiError(ErrorCode.INVALID_JSON, "The body is not valid JSON in UTF-8 (line 3, column 14)."),
+    ApiError(ErrorCode.INVALID_JSON, "The body is not valid JSON in UTF-8 (line 3, column 14): unexpected character."),
     field_error("limit", "out_of_range", "must be between 1 and 100"),
     rejected(
         BackendRejected("filters", "Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", position=8)
@@ -155,6 +155,10 @@ _ERRORS = (
     ),
     ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is larger than 16777216 bytes."),
     ApiError(
+        ErrorCode.URI_TOO_LONG,
+        "The request line is longer than 8190 bytes; send a long search with POST, as JSON.",
+    ),
+    ApiError(
         ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."
     ),
     ApiError(
@@ -162,6 +166,7 @@ _ERRORS = (
         "More than 1,200 requests per minute; try again in 12 seconds.",
         retry_after=12,
     ),
+    ApiError(ErrorCode.HEADERS_TOO_LARGE, "The request's headers are too large; send fewer or shorter ones."),
     ApiError(ErrorCode.INTERNAL_ERROR, "Internal error. For details, search the service's log for this X-Request-Id."),
     ApiError(ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable; try again.", retry_after=5),
     ApiError(ErrorCode.DATABASE_UNAVAILABLE, "The database is unavailable; try again.", retry_after=5),

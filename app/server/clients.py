@@ -9,15 +9,12 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from http import HTTPStatus
 
-import orjson
-from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.errors import ApiError, ErrorCode, error_body, error_headers
+from app.errors import ApiError, ErrorCode
 from app.server.connection import PATIENCE_SECONDS, Connection
-from app.web.headers import make_request_id
+from app.server.refusals import error_response, headers_too_large
 
 TURN_SECONDS = 30.0
 """Maximum seconds that a request with a large body waits for a thread."""
@@ -163,8 +160,7 @@ class Clients:
             self._drop(conn)
         elif not conn.has_head and len(conn.sock.received) > MAX_HEAD_BYTES:
             self._unwatch(conn)
-            util.write_error(conn.sock, 431, "Request Header Fields Too Large", "The request's head is too large.")
-            self._send(conn)
+            self._refuse(conn, headers_too_large())
         else:
             self._watch(conn, selectors.EVENT_READ, self.read, self._refuse_slow)
 
@@ -194,7 +190,7 @@ class Clients:
         """Send an error response without calling the application."""
         self._large_bodies.leave(conn)
         self._unwatch(conn)
-        conn.sock.sendall(_error_response(error))
+        conn.sock.sendall(error_response(error))
         self._send(conn)
 
     def _send(self, conn: Connection) -> None:
@@ -263,16 +259,3 @@ def _slowest(connections: Iterable[Connection]) -> list[Connection]:
             if total <= MAX_WORKER_UNSENT_BYTES:
                 break
     return slowest
-
-
-def _error_response(error: ApiError) -> bytes:
-    body = orjson.dumps(error_body(error))
-    headers = {
-        "Connection": "close",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        "X-Request-Id": make_request_id(),
-        **error_headers(error),
-    }
-    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", *map(": ".join, headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -17,8 +17,10 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+from app.errors import ErrorCode
 from app.server.clients import Clients
 from app.server.connection import Connection, Socket
+from app.server.refusals import error_of, error_response
 from app.server.thread_pool import ThreadPool
 
 
@@ -65,6 +67,16 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         with suppress(OSError):  # The event loop tries again, and closes the connection.
             conn.sock.flush()
         return is_kept
+
+    def handle_error(self, req: Any, client: Socket, addr: Any, exc: Exception) -> None:
+        """Reject a request that gunicorn cannot read, with an error of the API instead of gunicorn's HTML."""
+        error = error_of(exc, self.cfg.limit_request_line)
+        if error.code is ErrorCode.INTERNAL_ERROR:
+            self.log.exception("Error handling a request from ip=%s", addr and addr[0])
+        else:
+            self.log.warning("Invalid request from ip=%s: %s", addr and addr[0], exc)
+        with suppress(OSError):  # The client may have disconnected.
+            client.sendall(error_response(error))
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
         """Continue after a thread has handled a request."""

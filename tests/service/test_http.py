@@ -175,24 +175,31 @@ def test_request_pipelined_after_a_body_gets_a_response(
 
 
 @pytest.mark.parametrize(
-    ("sent", "status"),
+    ("sent", "status", "code"),
     [
-        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-Long: " + b"a" * 9000 + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\n" + b"X-Many: " + b"X-Many: a\r\n" * 7000, 431),
-        (b"GET / HTTP/1.1\nHost: x\n\n", 400),
-        (b"nonsense\r\n\r\n", 400),
-        (b"\r\n\r\n", 400),
-        (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", 400),
-        (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "uri_too_long"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-Long: " + b"a" * 9000 + b"\r\n\r\n", 431, "headers_too_large"),
+        (b"GET / HTTP/1.1\r\n" + b"X-Many: " + b"X-Many: a\r\n" * 7000, 431, "headers_too_large"),
+        (b"GET / HTTP/1.1\nHost: x\n\n", 400, "validation_failed"),
+        (b"nonsense\r\n\r\n", 400, "validation_failed"),
+        (b"\r\n\r\n", 400, "validation_failed"),
+        (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", 400, "validation_failed"),
+        (
+            b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+            "validation_failed",
+        ),
     ],
 )
 def test_malformed_request_is_rejected_and_the_connection_is_closed(
-    wire: Callable[[], Wire], sent: bytes, status: int
+    wire: Callable[[], Wire], sent: bytes, status: int, code: str
 ) -> None:
     refused = wire()
     refused.send(sent)
-    assert refused.answer()[0] == status
+    answered, headers, body = refused.answer()
+    assert (answered, orjson.loads(body)["error"]) == (status, code)
+    assert headers["content-type"] == "application/json"
+    assert headers["x-request-id"]
     assert refused.ends()
 
 

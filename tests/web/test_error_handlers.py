@@ -88,6 +88,19 @@ class TestBodies:
 
         assert "details" not in body
 
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b'{"q": 1e999}', "(line 1, column 7): number is infinity when parsed as double."),
+            (b'{"q":\n "x', "(line 2, column 4): unexpected end of data."),
+            (b'{"q":\n "\xc3\xa9\xff"}', "(line 2, column 4): the byte 0xff is not UTF-8."),
+        ],
+    )
+    def test_message_about_invalid_json_says_where_and_why(self, ann: Tenant, data: bytes, reason: str) -> None:
+        body = assert_error(send(ann, data), 400, "invalid_json")
+
+        assert body["message"] == f"The body is not valid JSON in UTF-8 {reason}"
+
     @pytest.mark.parametrize("data", [b"[]", b"null", b'"x"', b"5", b"true", b'[{"q": "x"}]'])
     @pytest.mark.parametrize("path", ["/v1/search", "/api/v1/index/bulk", "/v1/report-usage", "/sites"])
     def test_json_of_the_wrong_top_level_type_is_rejected(self, ann: Tenant, path: str, data: bytes) -> None:
@@ -429,6 +442,7 @@ def test_every_error_code_is_documented(shared_app: Flask) -> None:
         text = json.dumps(document())
 
     unspecific = {ErrorCode.NOT_FOUND, ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE}
+    unspecific |= {ErrorCode.URI_TOO_LONG, ErrorCode.HEADERS_TOO_LARGE}  # Rejected before the operation is determined.
     assert {code for code in ErrorCode if f"`{code}`" not in text} <= unspecific
 
 
