@@ -9,7 +9,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from backends.text import normal_form
-from schemas.validation.documents import FIELD_NAME, parse_instant
+from schemas.validation.documents import FIELD_NAME, INVALID_DATE, parse_instant
 from schemas.validation.problems import NULL, REQUIRED, Problem, ProblemCount
 
 MAX_INTEGER = 2147483647
@@ -186,8 +186,11 @@ class Instant(fields.DateTime):
         return moment
 
     def _no_date(self) -> Problem:
-        kinds = "date or date-time" if self.date_alone else "date-time"
-        return Problem(f"must be an ISO 8601 {kinds}", "invalid_date")
+        return (
+            INVALID_DATE
+            if self.date_alone
+            else Problem("must be a date-time such as 2024-05-31T12:00:00Z", "invalid_date")
+        )
 
     def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
         if value is None:

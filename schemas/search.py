@@ -41,8 +41,10 @@ class NamesOrList(fields.Field[str]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = Text(max_length=MAX_NAMES_LENGTH)
-        if isinstance(value, list):
+        if isinstance(value, list) and all(isinstance(member, str) for member in value):
             value = ",".join(str(text.deserialize(member)) for member in value)
+        if not isinstance(value, str):
+            raise ValidationError([Problem("must be a string or a list of strings", "type")])
         return str(text.deserialize(value))
 
 

@@ -12,7 +12,7 @@ from backends.matching import compile_matching
 from schemas.base import BodySchema
 from schemas.fields import FieldName, Flag, Glob, ItemList, NormalText, Text, WholeNumber
 from schemas.search import MAX_QUERY_BYTES
-from schemas.validation.documents import MAX_URL_LENGTH, parse_instant, url_problem
+from schemas.validation.documents import INVALID_DATE, MAX_URL_LENGTH, parse_instant, url_problem
 from schemas.validation.problems import Problem
 
 MAX_RULES = 200
@@ -72,7 +72,7 @@ class Moment(Text):
         try:
             parse_instant(text)
         except ValueError as error:
-            raise ValidationError([Problem("must be an ISO 8601 date or date-time", "invalid_date")]) from error
+            raise ValidationError([INVALID_DATE]) from error
         return text
 
 

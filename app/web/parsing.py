@@ -142,9 +142,21 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE, any_type: bool = Fa
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ApiError(
-            ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno})."
-        ) from error
+        raise _invalid_json(body, error) from error
+
+
+def _invalid_json(body: bytes, error: orjson.JSONDecodeError) -> ApiError:
+    line, column, reason = error.lineno, error.colno, error.msg
+    try:
+        body.decode()
+    except UnicodeDecodeError as undecodable:
+        # orjson reports the start of the body, whichever byte is wrong.
+        before = body[: undecodable.start].decode()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        reason = f"the byte 0x{body[undecodable.start]:02x} is not UTF-8"
+    return ApiError(
+        ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {line}, column {column}): {reason}."
+    )
 
 
 def read_nothing(req: Request) -> None:

@@ -41,6 +41,9 @@ _ISO = re.compile(
 )
 
 
+_DATE_FORMS = "a date such as 2024-05-31, or a date-time such as 2024-05-31T12:00:00Z"
+INVALID_DATE = Problem(f"must be {_DATE_FORMS}", "invalid_date")
+
 RECOMMENDED_BATCH = 1_000
 MAX_BATCH = 10_000
 MAX_ID_LENGTH = 512
@@ -61,9 +64,7 @@ LISTED_FIELDS = frozenset({"_source", "_updated_at"})
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
-_INVALID_NAME = Problem(
-    "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
-)
+_NAME_RULE = "use a letter, then letters, digits, _, and -, at most 64 characters"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
 
@@ -148,7 +149,7 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
         elif name in LISTED_FIELDS:
             continue
         elif not FIELD_NAME.fullmatch(name):
-            problems.append((printable_name(name), _INVALID_NAME))
+            problems.append(_invalid_name(name))
         elif name == SECTIONS and value is not None and not _is_list_of_strings(value):
             document[name] = value  # Checked below, with the content.
         elif value is not None:
@@ -187,6 +188,14 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
         if problems:
             raise DocumentProblems(problems)
     return ValidDocument(document["id"], body, document, kinds, position)
+
+
+def _invalid_name(name: str) -> tuple[str, Problem]:
+    printable = printable_name(name)
+    # Dots separate the names in the path of a problem, so the path cannot end in this name.
+    if not name or "." in name:
+        return "", Problem(f"has a field with the name {printable!r}; {_NAME_RULE}", "invalid_name")
+    return printable, Problem(f"is not a field name: {_NAME_RULE}", "invalid_name")
 
 
 _UNCHANGED = {"title": "", "content": "", "url": "/"}
@@ -231,12 +240,12 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
     if "date" in document:
         date = document["date"]
         if not isinstance(date, str):
-            yield "date", Problem("must be a string", "type")
+            yield "date", Problem(f"must be a string: {_DATE_FORMS}", "type")
         else:
             try:
                 parse_instant(date)
             except ValueError:
-                yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
+                yield "date", INVALID_DATE
 
 
 def _is_list_of_strings(value: Any) -> bool:

@@ -180,6 +180,8 @@ INVALID: list[tuple[dict[str, Any], str, str]] = [
     ({"with space": None}, "with space", "invalid_name"),
     ({"a" * 65: "x"}, "a" * 64, "invalid_name"),
     ({"ümlaut": "x"}, "ümlaut", "invalid_name"),
+    ({"a.b": "x"}, "", "invalid_name"),
+    ({"": "x"}, "", "invalid_name"),
     ({"title": "a\x00b"}, "title", "invalid"),
     ({"further": ["a\x00b"]}, "further", "invalid"),
 ]
@@ -192,9 +194,16 @@ def test_invalid_document_is_located_and_rejects_the_batch(
     answer = assert_error(bulk(ann, page("new"), page("bad", **fields)), 400, "validation_failed")
 
     (detail,) = answer["details"]
-    assert detail["field"].startswith(f"documents[1].{field}")
+    assert detail["field"].startswith(f"documents[1].{field}".rstrip("."))
     assert (detail["code"], detail["index"]) == (code, 1)
     assert "page-new" not in ids(ann)
+
+
+def test_name_with_a_dot_is_reported_in_full(ann: Tenant) -> None:
+    """Clients of other services send nested objects with such names."""
+    answer = assert_error(bulk(ann, page("bad", **{"price.value": 1})), 400, "validation_failed")
+
+    assert answer["message"].startswith("documents[0] has a field with the name 'price.value'; use a letter")
 
 
 def test_more_than_100_custom_fields_are_rejected(ann: Tenant) -> None:

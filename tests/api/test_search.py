@@ -9,6 +9,7 @@ from sqlalchemy import select
 from app.clock import now
 from app.models import SearchEvent
 from app.services.analytics.clicks import read_query_id
+from tests.answers import assert_error
 from tests.callers import Tenant, page
 
 
@@ -118,6 +119,14 @@ def test_invalid_filter_sort_and_facets_return_400_with_specific_codes(
 
     assert response.status_code == 400
     assert response.get_json()["error"] == code
+
+
+def test_facets_that_are_neither_a_string_nor_a_list_of_strings_return_400(ann: Tenant) -> None:
+    for facets in ([1], ["author", None], {}, 1):
+        answer = assert_error(
+            ann.search.post("/v1/search", json={"q": "page", "facets": facets}), 400, "validation_failed"
+        )
+        assert answer["message"] == "facets must be a string or a list of strings"
 
 
 def test_invalid_filter_error_contains_its_position(tenant: Tenant) -> None:

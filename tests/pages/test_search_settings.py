@@ -234,7 +234,10 @@ MISTAKES = {
         "Redirect must be an http or https URL, or a path that starts with one /.",
     ),
     "rules__0__do__filters": ("section =", "Filters is not a valid filter"),
-    "rules__0__when__from": ("tomorrow", "From must be an ISO 8601 date or date-time."),
+    "rules__0__when__from": (
+        "tomorrow",
+        "From must be a date such as 2024-05-31, or a date-time such as 2024-05-31T12:00:00Z.",
+    ),
     "recency__half_life_days": ("soon", "Half-life must be an integer."),
     "weights__title": ("eleven", "Title must be a number."),
     "distinct": ("no field", "This must be a letter, then letters, digits, _, and -."),
