@@ -179,7 +179,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         health=HealthMonitor(settings.data_path, database, counters, engines),
         waiting_events=WaitingEvents(journals, database),
         visitor_keys=VisitorKeys(database, settings.secret_key),
-        mailer=_create_mailer(settings, database),
+        mailer=Mailer(database, settings, emails.WRITERS),
         provider=_create_provider(settings),
         embedder=embedder,
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
@@ -199,22 +199,6 @@ def _check_plan_engines(plans: PlanTable, engines: Engines) -> None:
             raise ConfigurationError(
                 f"Plan {plan!r} uses the engine {offer.engine!r}, which SEARCH_URL does not have."
             ) from None
-
-
-def _create_mailer(settings: Settings, database: Database) -> Mailer:
-    reset = emails.ResetWriter(database, settings.public_url, settings.secret_key)
-    notice = emails.NoticeWriter(database, settings.public_url, settings.secret_key)
-    confirmation = emails.ConfirmationWriter(database, settings.public_url, settings.secret_key)
-    invitation = emails.AccountInvitationWriter(
-        database, settings.public_url, settings.secret_key, password_login=settings.password_login
-    )
-    writers = {
-        emails.ACCOUNT_INVITATION_KIND: invitation.write,
-        emails.RESET_KIND: reset.write,
-        emails.CHANGE_KIND: notice.write,
-        emails.CONFIRMATION_KIND: confirmation.write,
-    }
-    return Mailer(database, settings.smtp_url, settings.mail_from, writers)
 
 
 def _create_provider(settings: Settings) -> Provider | None:

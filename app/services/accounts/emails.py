@@ -10,12 +10,15 @@ behaves the same, and takes equally long, for every address, so it does not reve
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.config import Settings
 from app.models import Account, EmailChange, EmailChangeLink, Mail, Member, PasswordReset
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
@@ -32,9 +35,8 @@ from app.services.accounts.members import (
     set_email,
 )
 from app.services.accounts.one_time_codes import switch_off
-from app.services.mail.letters import Draft, Letter, Link, LinkWriter, queue_mail
+from app.services.mail.letters import Composed, Letter, Link, Writer, queue_mail
 from app.services.sites import get_account
-from app.storage.database import Database
 from app.tokens import hash_token, read_signed, sign
 from app.wording import moment_text
 
@@ -54,37 +56,43 @@ def request_reset(session: Session, email: str) -> None:
     queue_mail(session, email, None, kind=RESET_KIND, expires_at=now() + RESET_VALID_FOR)
 
 
-class ResetWriter(LinkWriter):
-    """Writes mails with reset links.
+def _write_reset(session: Session, settings: Settings, mail: Mail) -> Composed | None:
+    """Write a mail with a reset link.
 
     Skips unknown addresses, addresses set by a key while the change can still be undone, and members who received a
     link in the last ten minutes.
     """
+    # Case folding also finds similar addresses of other people. The mail goes to the stored address, never to the
+    # entered one.
+    matches = find_members(session, mail.recipient)
+    exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
+    members = find_owners_of(session, exact[0].email) if exact else []
+    # Only the first attempt checks for a fresh link: a retry must not be suppressed by the link of an earlier attempt.
+    if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
+        return None
+    member = members[0]
+    return member.email, Letter(
+        "Choose a new password",
+        (
+            f"We received a request to reset the password of your account at {settings.public_url} ({member.email}). "
+            "If that was you, open this page:",
+            Link("Choose a new password", _reset_link(session, settings, member, mail)),
+            f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
+            "If you didn’t request this, ignore this e-mail; your password stays the same.",
+        ),
+    )
 
-    path = "/password/reset"
 
-    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        # Case folding also finds similar addresses of other people. The mail goes to the stored address, never to the
-        # entered one.
-        matches = find_members(session, mail.recipient)
-        exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
-        members = find_owners_of(session, exact[0].email) if exact else []
-        # Only the first attempt checks for a fresh link: a retry must not be suppressed by the link of an earlier
-        # attempt.
-        if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
-            return None
-        member = members[0]
-        session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
-        return member.email, Letter(
-            "Choose a new password",
-            (
-                f"We received a request to reset the password of your account at {self._public_url} ({member.email}). "
-                "If that was you, open this page:",
-                Link("Choose a new password", url),
-                f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
-                "If you didn’t request this, ignore this e-mail; your password stays the same.",
-            ),
-        )
+def _new_link(settings: Settings, path: str) -> tuple[str, str]:
+    """Return the URL of a new link, and the hash of its token, which is created when the mail is sent."""
+    token = secrets.token_urlsafe(32)
+    return f"{settings.public_url}{path}?token={token}", hash_token(token, settings.secret_key)
+
+
+def _reset_link(session: Session, settings: Settings, member: Member, mail: Mail) -> str:
+    url, token_hash = _new_link(settings, "/password/reset")
+    session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
+    return url
 
 
 def find_owners_of(session: Session, email: str) -> list[Member]:
@@ -95,13 +103,9 @@ def find_owners_of(session: Session, email: str) -> list[Member]:
     return [
         member
         for member in find_members(session, email)
-        if is_same_mailbox(member.email, email) and not _has_email_of_key(session, member.id)
+        if is_same_mailbox(member.email, email)
+        and not ((last := find_last_change(session, member.id)) is not None and last.by_key)
     ]
-
-
-def _has_email_of_key(session: Session, member_id: int) -> bool:
-    changes = select(EmailChange.by_key).where(EmailChange.member_id == member_id, EmailChange.expires_at > now())
-    return session.scalar(changes.order_by(EmailChange.id.desc()).limit(1)) is True
 
 
 def _has_fresh_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
@@ -145,38 +149,23 @@ def invite_owner(session: Session, account: Account) -> None:
     queue_mail(session, account.email, None, kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at)
 
 
-class AccountInvitationWriter(LinkWriter):
-    """Writes mails that invite the owner of an account that the operator created.
-
-    Args:
-        password_login: Whether people can log in with passwords; otherwise, the link leads to the login.
-    """
-
-    path = "/password/reset"
-
-    def __init__(self, database: Database, public_url: str, secret: str, *, password_login: bool):
-        super().__init__(database, public_url, secret)
-        self._password_login = password_login
-
-    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        assert mail.account_id is not None  # invite_owner() sets it.
-        owner = first_owner(session, mail.account_id)
-        if not self._password_login:
-            link = Link("Log in", f"{self._public_url}/login")
-            return owner.email, Letter("Your account is ready", (f"{self._opening(owner)} Log in here:", link))
-        session.add(PasswordReset(token_hash=token_hash, member_id=owner.id, expires_at=mail.expires_at))
-        return owner.email, Letter(
-            "Your account is ready: choose a password",
-            (
-                f"{self._opening(owner)} Open this page to choose a password, then log in:",
-                Link("Choose a password", url),
-                f"The link works once and is valid until {moment_text(mail.expires_at)}. After that, request another "
-                f"one at {self._public_url}/password/forgot.",
-            ),
-        )
-
-    def _opening(self, owner: Member) -> str:
-        return f"{owner.account.name} has an account at {self._public_url}, and {owner.email} is its owner."
+def _write_account_invitation(session: Session, settings: Settings, mail: Mail) -> Composed:
+    """Write a mail that invites the owner of an account that the operator created."""
+    assert mail.account_id is not None  # invite_owner() sets it.
+    owner, public_url = first_owner(session, mail.account_id), settings.public_url
+    opening = f"{owner.account.name} has an account at {public_url}, and {owner.email} is its owner."
+    if not settings.password_login:
+        link = Link("Log in", f"{public_url}/login")
+        return owner.email, Letter("Your account is ready", (f"{opening} Log in here:", link))
+    return owner.email, Letter(
+        "Your account is ready: choose a password",
+        (
+            f"{opening} Open this page to choose a password, then log in:",
+            Link("Choose a password", _reset_link(session, settings, owner, mail)),
+            f"The link works once and is valid until {moment_text(mail.expires_at)}. After that, request another "
+            f"one at {public_url}/password/forgot.",
+        ),
+    )
 
 
 CONFIRMATION_KIND = "email_confirmation"
@@ -208,41 +197,26 @@ def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
     return member if member is not None and is_same_mailbox(member.email, email) else None
 
 
-class ConfirmationWriter:
-    """Writes confirmation mails, except to members who have confirmed already or changed their address.
-
-    Args:
-        public_url: Base URL of this service.
-        secret: Secret that signs the links.
-    """
-
-    def __init__(self, database: Database, public_url: str, secret: str):
-        self._database = database
-        self._public_url = public_url
-        self._secret = secret
-
-    def write(self, mail: Mail) -> Draft | None:
-        """Return the text of a mail, or ``None`` if there is nothing left to send."""
-        with self._database.read() as session:
-            members = find_members(session, mail.recipient)
-            member = next((each for each in members if each.account_id == mail.account_id), None)
-        if member is None or member.email_confirmed:
-            return None
-        # Signed, not stored: a link may be used repeatedly, and the address in it voids it when the address changes.
-        token = sign([member.id, member.email], self._secret, _PURPOSE)
-        deadline = member.account.confirm_by
-        stop = f" Otherwise, its API keys stop working on {moment_text(deadline)}." if deadline else ""
-        letter = Letter(
-            "Confirm your e-mail address",
-            (
-                f"{member.email} is the e-mail address of an account at {self._public_url}. If this is your account, "
-                f"open this page to confirm the address.{stop}",
-                Link("Confirm the address", f"{self._public_url}{CONFIRMATION_PATH}?token={token}"),
-                f"The link is valid until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
-                "If this is not your account, ignore this e-mail.",
-            ),
-        )
-        return Draft(member.email, letter.subject, letter.text, letter.html)
+def _write_confirmation(session: Session, settings: Settings, mail: Mail) -> Composed | None:
+    """Write a confirmation mail, except to members who have confirmed already or changed their address."""
+    members = find_members(session, mail.recipient)
+    member = next((each for each in members if each.account_id == mail.account_id), None)
+    if member is None or member.email_confirmed:
+        return None
+    # Signed, not stored: a link may be used repeatedly, and the address in it voids it when the address changes.
+    token = sign([member.id, member.email], settings.secret_key, _PURPOSE)
+    deadline = member.account.confirm_by
+    stop = f" Otherwise, its API keys stop working on {moment_text(deadline)}." if deadline else ""
+    return member.email, Letter(
+        "Confirm your e-mail address",
+        (
+            f"{member.email} is the e-mail address of an account at {settings.public_url}. If this is your account, "
+            f"open this page to confirm the address.{stop}",
+            Link("Confirm the address", f"{settings.public_url}{CONFIRMATION_PATH}?token={token}"),
+            f"The link is valid until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
+            "If this is not your account, ignore this e-mail.",
+        ),
+    )
 
 
 CHANGE_KIND = "email_changed"
@@ -343,37 +317,43 @@ def delete_expired_changes(session: Session) -> None:
     session.execute(delete(EmailChange).where(EmailChange.id.in_(free)))
 
 
-class NoticeWriter(LinkWriter):
-    """Writes mails about changed addresses, except for changes that were already undone."""
+def _write_change_notice(session: Session, settings: Settings, mail: Mail) -> Composed | None:
+    """Write a mail about a changed address, unless the change was already undone."""
+    change = session.scalar(
+        select(EmailChange)
+        .join(Member, Member.id == EmailChange.member_id)
+        .where(Member.account_id == mail.account_id, EmailChange.email_key == email_key(mail.recipient))
+        .order_by(EmailChange.id.desc())
+        .limit(1)
+    )
+    if change is None:
+        return None
+    url, token_hash = _new_link(settings, CHANGE_PATH)
+    session.add(EmailChangeLink(token_hash=token_hash, change_id=change.id))
+    member = session.get_one(Member, change.member_id)
+    by = " with an API key" if change.by_key else ""
+    ended = (
+        "logs out all members and disables the account's API keys"
+        if Role(member.role) is Role.OWNER
+        else "logs you out everywhere and disables the account's API keys if you can manage them"
+    )
+    return change.email, Letter(
+        "Your e-mail address was changed",
+        (
+            f"The e-mail address of your account at {settings.public_url} was changed{by}, from {change.email} to "
+            f"{member.email}. If you made this change, ignore this e-mail.",
+            "If you did not make it, open this page to undo the change:",
+            Link("Undo the change", url),
+            f"This restores your address, {ended}. You will then receive a link to choose a new password.",
+            f"The link works once and is valid until {moment_text(change.expires_at)}.",
+        ),
+    )
 
-    path = CHANGE_PATH
 
-    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        change = session.scalar(
-            select(EmailChange)
-            .join(Member, Member.id == EmailChange.member_id)
-            .where(Member.account_id == mail.account_id, EmailChange.email_key == email_key(mail.recipient))
-            .order_by(EmailChange.id.desc())
-            .limit(1)
-        )
-        if change is None:
-            return None
-        session.add(EmailChangeLink(token_hash=token_hash, change_id=change.id))
-        member = session.get_one(Member, change.member_id)
-        by = " with an API key" if change.by_key else ""
-        ended = (
-            "logs out all members and disables the account's API keys"
-            if Role(member.role) is Role.OWNER
-            else "logs you out everywhere and disables the account's API keys if you can manage them"
-        )
-        return change.email, Letter(
-            "Your e-mail address was changed",
-            (
-                f"The e-mail address of your account at {self._public_url} was changed{by}, from {change.email} to "
-                f"{member.email}. If you made this change, ignore this e-mail.",
-                "If you did not make it, open this page to undo the change:",
-                Link("Undo the change", url),
-                f"This restores your address, {ended}. You will then receive a link to choose a new password.",
-                f"The link works once and is valid until {moment_text(change.expires_at)}.",
-            ),
-        )
+WRITERS: Mapping[str, Writer] = {
+    RESET_KIND: _write_reset,
+    ACCOUNT_INVITATION_KIND: _write_account_invitation,
+    CONFIRMATION_KIND: _write_confirmation,
+    CHANGE_KIND: _write_change_notice,
+}
+"""Writers of the mails with links, by kind."""

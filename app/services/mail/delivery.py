@@ -17,10 +17,11 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Backoff, Pauses, now
+from app.config import Settings
 from app.feature_settings import SmtpServer, parse_sender, parse_smtp_url
 from app.models import Mail
 from app.models.base import has_come
-from app.services.mail.letters import Draft, build_message
+from app.services.mail.letters import Draft, Writer, build_message
 from app.storage.database import Database
 from app.wording import counted
 
@@ -184,23 +185,18 @@ _SERVER = 0
 
 log = logging.getLogger(__name__)
 
-Writer = Callable[[Mail], Draft | None]
-"""Function that writes a mail when it is sent; it returns ``None`` if there is nothing to send."""
-
 
 class Mailer:
     """Sends queued mails through one server.
 
     Args:
-        smtp_url: URL of the server; empty if mail is not set up.
-        mail_from: The sender.
+        settings: The server, the sender, and the base URL of links.
         writers: Writers by kind, for mails that are written when they are sent.
     """
 
-    def __init__(self, database: Database, smtp_url: str, mail_from: str, writers: Mapping[str, Writer]):
+    def __init__(self, database: Database, settings: Settings, writers: Mapping[str, Writer]):
         self._database = database
-        self._smtp_url = smtp_url
-        self._mail_from = mail_from
+        self._settings = settings
         self._writers = writers
         self._away = Backoff()
 
@@ -210,7 +206,7 @@ class Mailer:
         Raises:
             ValueError: There is no server, or a setting is invalid.
         """
-        return SmtpConnection(parse_smtp_url(self._smtp_url), parse_sender(self._mail_from).domain)
+        return SmtpConnection(parse_smtp_url(self._settings.smtp_url), parse_sender(self._settings.mail_from).domain)
 
     def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
         """Discard expired mails, then send due mails until none is left or the server fails.
@@ -225,9 +221,9 @@ class Mailer:
             Number of mails that the server accepted.
         """
         self._give_up()
-        if not self._smtp_url or (_SERVER in self._away and not self._away.due()):
+        if not self._settings.smtp_url or (_SERVER in self._away and not self._away.due()):
             return 0
-        sent_count, connection, sender = 0, self.connection(), parse_sender(self._mail_from)
+        sent_count, connection, sender = 0, self.connection(), parse_sender(self._settings.mail_from)
         try:
             for _ in range(AT_ONCE):
                 mail = None if is_stopping() else self._claim()
@@ -306,7 +302,14 @@ class Mailer:
 
     def _write(self, mail: Mail) -> Draft | None:
         writer = self._writers.get(mail.kind)
-        return Draft(mail.recipient, mail.subject, mail.text, mail.html) if writer is None else writer(mail)
+        if writer is None:
+            return Draft(mail.recipient, mail.subject, mail.text, mail.html)
+        with self._database.write() as session:
+            composed = writer(session, self._settings, mail)
+        if composed is None:
+            return None
+        recipient, letter = composed
+        return Draft(recipient, letter.subject, letter.text, letter.html)
 
     def _postpone(self, mail: Mail) -> datetime:
         again_at = now() + timedelta(seconds=PAUSES.after(mail.attempts))

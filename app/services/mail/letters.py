@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import secrets
 import textwrap
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, EmailPolicy
 from email.utils import format_datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from ada_url import idna_to_ascii
 from markupsafe import Markup
@@ -24,9 +23,8 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.config import Settings
 from app.models import Mail
-from app.storage.database import Database
-from app.tokens import hash_token
 
 _COLUMNS = 72
 """Maximum number of characters per line of text."""
@@ -163,6 +161,13 @@ class Draft:
     html: str
 
 
+Composed = tuple[str, Letter]
+"""A recipient, and the letter for them."""
+
+Writer = Callable[[Session, Settings, Mail], Composed | None]
+"""Function that composes a mail when it is sent; it returns ``None`` if there is nothing left to send."""
+
+
 class _Policy(EmailPolicy):
     """The standard policy, but it does not encode long URLs, which mail programs could not read."""
 
@@ -222,35 +227,3 @@ def build_message(
 def one_line(text: str) -> str:
     """Replace each run of whitespace and control characters in ``text`` with one space."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-class LinkWriter(ABC):
-    """Base class for mails with a link. The link's token is created when the mail is sent, and only its hash is stored.
-
-    Args:
-        public_url: Base URL of this service.
-        secret: Secret that hashes the tokens.
-    """
-
-    path: ClassVar[str]
-    """Path of the page that the link opens."""
-
-    def __init__(self, database: Database, public_url: str, secret: str):
-        self._database = database
-        self._public_url = public_url
-        self._secret = secret
-
-    def write(self, mail: Mail) -> Draft | None:
-        """Create a link and return the mail with it; ``None`` if there is nothing left to send."""
-        token = secrets.token_urlsafe(32)
-        url = f"{self._public_url}{self.path}?token={token}"
-        with self._database.write() as session:
-            written = self.compose(session, mail, hash_token(token, self._secret), url)
-        if written is None:
-            return None
-        recipient, letter = written
-        return Draft(recipient, letter.subject, letter.text, letter.html)
-
-    @abstractmethod
-    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        """Store the link's hash and return recipient and letter; ``None`` if there is nothing left to send."""

@@ -138,7 +138,7 @@ def test_mail_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_i
 ) -> None:
     monkeypatch.setattr(delivery, "PAUSES", replace(delivery.PAUSES, chance=lambda: 1.0))
     queue(part)
-    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
     tries = []
     for second in range(0, 3600, 10):
         with part.database.read() as session:
@@ -161,7 +161,7 @@ def test_unavailable_mail_server_is_contacted_once_for_many_mails(
 ) -> None:
     for number in range(5):
         queue(part, f"n{number}@example.org")
-    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
 
     for _ in range(5):
         away.send_due()
@@ -175,7 +175,7 @@ def test_undelivered_mail_is_dropped_and_logged_after_a_day(
     part: Runtime, clock: time_machine.Traveller, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue(part)
-    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
     away.send_due()
     clock.shift(timedelta(hours=23, minutes=59))
     away.send_due()
