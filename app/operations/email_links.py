@@ -6,7 +6,7 @@ import secrets
 from contextlib import ExitStack
 
 from app.counters.values import WindowRequest
-from app.errors import ApiError, ErrorCode, field_error
+from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes, forgiving_outages
 from app.operations.logins import forget_failures, refuse_without_passwords
@@ -31,9 +31,7 @@ def show_change(runtime: Runtime, token: str) -> str:
 
 def _find(runtime: Runtime, token: str) -> tuple[str, Member]:
     with runtime.database.read() as session:
-        change = emails.find_change(session, token, runtime.settings.secret_key)
-        if change is None:
-            raise _undo_link_expired()
+        change = emails.get_change(session, token, runtime.settings.secret_key)
         return change.email, session.get_one(Member, change.member_id)
 
 
@@ -48,17 +46,11 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
     with credential_change(runtime.database, runtime.counters, member.account_id) as session:
         get_account(session, member.account_id, lock=True)
         # Check again under the lock, which another use of the link or another change of the address also needs.
-        change = emails.find_change(session, token, runtime.settings.secret_key)
-        if change is None:
-            raise _undo_link_expired()
+        change = emails.get_change(session, token, runtime.settings.secret_key)
         with acting(client.member(change.email, change.member_id)):
             emails.undo_change(session, change, password_hash)
     forget_failures(runtime, client, email, [member.id])
     runtime.run_engine_tasks()
-
-
-def _undo_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: it was used or is older than 7 days")
 
 
 REQUESTS_PER_ADDRESS = 20
@@ -83,20 +75,14 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
         emails.request_reset(session, email)
 
 
-def check_token(runtime: Runtime, token: str) -> None:
-    """Check that a reset link is valid.
+def check_reset(runtime: Runtime, token: str) -> Member:
+    """Return the member whose password a link resets.
 
     Raises:
-        ApiError: 400.
+        ApiError: 400 if the link is no longer valid.
     """
-    _find_reset(runtime, token)
-
-
-def _find_reset(runtime: Runtime, token: str) -> Member:
     with runtime.database.read() as session:
-        reset = emails.find_reset(session, token, runtime.settings.secret_key)
-        if reset is None:
-            raise _reset_link_expired()
+        reset = emails.get_reset(session, token, runtime.settings.secret_key)
         return session.get_one(Member, reset.member_id)
 
 
@@ -111,21 +97,18 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
         ApiError: 400 if the link is no longer valid, or for a weak password, which leaves the link valid.
     """
     refuse_without_passwords(runtime)
-    member = _find_reset(runtime, token)
+    member = check_reset(runtime, token)
     count_hashes(runtime, client)
     password_hash = accounts.hash_new_password(new_password, member.name, member.email, field="new_password")
     with ExitStack() as after_commit, runtime.database.write() as session:
-        reset = emails.find_reset(session, token, runtime.settings.secret_key)
-        if reset is None:
-            raise _reset_link_expired()
+        reset = emails.get_reset(session, token, runtime.settings.secret_key)
         email = session.get_one(Member, reset.member_id).email
         account_ids = sorted(member.account_id for member in emails.find_owners_of(session, email))
         for account_id in account_ids:
             get_account(session, account_id, lock=True)
         session.expire_all()
         # Check again under the lock, which another use of the link or a change of password or address also needs.
-        if emails.find_reset(session, token, runtime.settings.secret_key) is None:
-            raise _reset_link_expired()
+        emails.get_reset(session, token, runtime.settings.secret_key)
         members = [m for m in emails.find_owners_of(session, email) if m.account_id in account_ids]
         for member in members:
             with acting(client.member(member.email, member.id)):
@@ -135,10 +118,6 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
                 accounts.replace_password(session, member, password_hash)
             after_commit.enter_context(changed_credentials(runtime.counters, member.account_id))
     forget_failures(runtime, client, email, [member.id for member in members])
-
-
-def _reset_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: it was used or is older than 30 minutes")
 
 
 MAILS_PER_MEMBER = 5
@@ -152,10 +131,7 @@ def check_confirmation(runtime: Runtime, token: str) -> Member:
         ApiError: 400 if the link is no longer valid.
     """
     with runtime.database.read() as session:
-        member = emails.find_confirmed(session, token, runtime.settings.secret_key)
-    if member is None:
-        raise _confirmation_link_expired()
-    return member
+        return emails.get_confirmed(session, token, runtime.settings.secret_key)
 
 
 def confirm(runtime: Runtime, client: Client, token: str) -> None:
@@ -166,9 +142,7 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
     """
     account_id = check_confirmation(runtime, token).account_id
     with credential_change(runtime.database, runtime.counters, account_id) as session:
-        member = emails.find_confirmed(session, token, runtime.settings.secret_key)
-        if member is None:
-            raise _confirmation_link_expired()
+        member = emails.get_confirmed(session, token, runtime.settings.secret_key)
         with acting(client.member(member.email, member.id)):
             confirm_email(member)
 
@@ -185,7 +159,3 @@ def resend_confirmation(runtime: Runtime, caller: Caller) -> None:
     counted = count_attempt(runtime, [window], "e-mails")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         emails.ask_member(session, get_member(session, caller.account.id, caller.member.id))
-
-
-def _confirmation_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: the address was changed or the link is older than 3 days")

@@ -10,7 +10,7 @@ from app.errors import ApiError, field_error
 from app.operations import members as member_operations
 from app.operations.email_links import (
     check_confirmation,
-    check_token,
+    check_reset,
     confirm,
     request_reset,
     resend_confirmation,
@@ -50,7 +50,7 @@ def send_link() -> Response:
 def show_reset() -> Response:
     """Show the form that sets a new password. Viewing it doesn't use up the link, since mail scanners open links."""
     refill_on_error(_reset)
-    check_token(runtime(), request.args.get("token", ""))
+    check_reset(runtime(), request.args.get("token", ""))
     return render_secret(_reset())
 
 

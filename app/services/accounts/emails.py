@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.config import Settings
+from app.errors import ApiError, field_error
 from app.models import Account, EmailChange, EmailChangeLink, Mail, Member, PasswordReset
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
@@ -119,13 +120,20 @@ def _has_fresh_link(session: Session, members: list[Member], expires_at: datetim
     return session.scalar(fresh.limit(1)) is not None
 
 
-def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
-    """Return the password reset that a link's token belongs to, if it is still valid."""
-    # Tokens have 43 characters. The bounds avoid a query for values that are clearly not tokens.
-    if not 20 <= len(token) <= 100 or not token.isascii():
-        return None
+def get_reset(session: Session, token: str, secret: str) -> PasswordReset:
+    """Return the password reset that a link's token belongs to.
+
+    Raises:
+        ApiError: 400 if the link is no longer valid.
+    """
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))
-    return None if reset is None or reset.expires_at <= now() else reset
+    if reset is None or reset.expires_at <= now():
+        raise _link_expired("it was used or is older than 30 minutes")
+    return reset
+
+
+def _link_expired(reason: str) -> ApiError:
+    return field_error("token", "expired", f"no longer works: {reason}")
 
 
 def end_resets(session: Session, member_id: int) -> None:
@@ -187,14 +195,18 @@ def ask_member(session: Session, member: Member) -> None:
     queue_mail(session, member.email, None, kind=CONFIRMATION_KIND, account_id=member.account_id)
 
 
-def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
-    """Return the member whose address a link confirms, if the link is still valid."""
+def get_confirmed(session: Session, token: str, secret: str) -> Member:
+    """Return the member whose address a link confirms.
+
+    Raises:
+        ApiError: 400 if the link is no longer valid.
+    """
     signed = read_signed(token, secret, _PURPOSE, int(CONFIRMATION_VALID_FOR.total_seconds()))
-    if signed is None:
-        return None
-    member_id, email = signed
+    member_id, email = signed or (0, "")
     member = session.get(Member, member_id)
-    return member if member is not None and is_same_mailbox(member.email, email) else None
+    if member is None or not is_same_mailbox(member.email, email):
+        raise _link_expired("the address was changed or the link is older than 3 days")
+    return member
 
 
 def _write_confirmation(session: Session, settings: Settings, mail: Mail) -> Composed | None:
@@ -263,14 +275,18 @@ def find_last_change(session: Session, member_id: int) -> EmailChange | None:
     return session.scalar(changes.order_by(EmailChange.id.desc()).limit(1))
 
 
-def find_change(session: Session, token: str, secret: str) -> EmailChange | None:
-    """Return the change that a link undoes, if the link is still valid."""
-    if not 20 <= len(token) <= 100 or not token.isascii():
-        return None
+def get_change(session: Session, token: str, secret: str) -> EmailChange:
+    """Return the change that a link undoes.
+
+    Raises:
+        ApiError: 400 if the link is no longer valid.
+    """
     change = session.scalar(
         select(EmailChange).join(EmailChangeLink).where(EmailChangeLink.token_hash == hash_token(token, secret))
     )
-    return None if change is None or change.expires_at <= now() else change
+    if change is None or change.expires_at <= now():
+        raise _link_expired("it was used or is older than 7 days")
+    return change
 
 
 def undo_change(session: Session, change: EmailChange, password_hash: str) -> None:
