@@ -57,7 +57,7 @@ PAGES: dict[str, View] = {
     "profile.end_session": accounts.end_session,
     "profile.end_other_sessions": accounts.end_other_sessions,
     "members.list_members": members.list_members,
-    "members.show_member": members.show_member,
+    "members.show_member": members.to_members,
     "members.update_member": members.update_member,
     "members.remove_member": members.remove_member,
     "invitations.list_invitations": members.to_members,

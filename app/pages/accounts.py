@@ -204,13 +204,8 @@ def _attempt_cookie(value: str) -> str:
     return cookie_of(request, ATTEMPT_COOKIE, value, seconds=oidc.ATTEMPT_SECONDS, path="/login/oidc", samesite="Lax")
 
 
-def show_profile() -> str:
-    """Show the profile."""
-    return render_profile()
-
-
-def render_profile(error: ApiError | None = None) -> str:
-    """Render the profile, with the error of a form on it."""
+def show_profile(error: ApiError | None = None) -> str:
+    """Show the profile, with the error of a form on it."""
     caller = current_caller()
     with runtime().database.read() as session:
         user = accounts.get_user(session, caller)
@@ -265,7 +260,7 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
 
 def update_profile() -> Response:
     """Save the name and e-mail address, or the password."""
-    refill_on_error(render_profile)
+    refill_on_error(show_profile)
     changes = read_form(ProfileUpdateSchema(), leave_out_empty=("current_password",))
     accounts.update_profile(runtime(), current_caller(), changes)
     return see_other("/profile/edit", notice="password-changed" if "new_password" in changes else "profile-updated")
@@ -273,7 +268,7 @@ def update_profile() -> Response:
 
 def delete_account() -> Response:
     """Delete the account."""
-    refill_on_error(render_profile)
+    refill_on_error(show_profile)
     accounts.delete_own_account(runtime(), current_caller(), **read_form(AccountDeleteSchema()))
     return _log_out_to_home("account-deleted")
 
@@ -288,7 +283,7 @@ def to_profile(**_path: str) -> Response:
 
 def begin_codes() -> str:
     """Begin setting up two-factor authentication, and show the secret for an authenticator app."""
-    refill_on_error(render_profile)
+    refill_on_error(show_profile)
     password = read_form(CurrentPasswordSchema())["current_password"]
     return _set_up(*accounts.begin_codes(runtime(), current_caller(), password, service_name()))
 
@@ -310,7 +305,7 @@ def _set_up(secret: str, address: str, error: ApiError | None = None) -> str:
 
 def _set_up_again(error: ApiError) -> str:
     begun = accounts.find_begun_codes(runtime(), current_caller(), service_name())
-    return render_profile(error) if begun is None else _set_up(*begun, error)
+    return show_profile(error) if begun is None else _set_up(*begun, error)
 
 
 def confirm_codes() -> str:
@@ -322,7 +317,7 @@ def confirm_codes() -> str:
 
 def remove_codes() -> Response:
     """Turn off two-factor authentication."""
-    refill_on_error(render_profile)
+    refill_on_error(show_profile)
     accounts.remove_codes(runtime(), current_caller(), read_form(CurrentPasswordSchema())["current_password"])
     return see_other(PATH, notice="codes-off")
 

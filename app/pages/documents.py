@@ -266,14 +266,37 @@ _IMPORT_FIELDS = (
 )
 
 
-def show_import(site_id: int) -> str:
+def show_import(site_id: int, error: ApiError | None = None) -> str:
     """Show the form."""
-    return _import_form(site_id)
+    values: Mapping[str, str] = {} if error is None else request.form
+    problems = field_problems(error)
+    limit = current_app.config["BODY_LIMITS"]["imports.import_file"] // 1_000_000
+    fields: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "type": kind,
+            "label": label,
+            "help": help.format(limit=limit),
+            "required": name == "file",
+            "max_length": None,
+            "value": values.get(name, ""),
+            "options": ("", *FORM_FORMATS) if kind == "select" else (),
+            "problems": [f"{label} {problems[name]}."] if name in problems else [],
+        }
+        for name, kind, label, help in _IMPORT_FIELDS
+    ]
+    return render(
+        "import.html",
+        site=_load(site_id),
+        fields=fields,
+        labels={"": "Choose a format", **FORM_FORMATS},
+        banner=banner_of(error, fields),
+    )
 
 
 def import_file(site_id: int) -> str:
     """Import the file, and report the imported pages and the skipped records with reasons."""
-    refill_on_error(lambda error: _import_form(site_id, error), _IMPORT_REFILLED)
+    refill_on_error(lambda error: show_import(site_id, error), _IMPORT_REFILLED)
     if not read_form_body(request).get("format"):
         raise field_error("format", "required", "is required")
     form = read_form(ImportFormSchema())
@@ -300,30 +323,3 @@ def _import_config(site_id: int, body: bytes, file_name: str) -> str:
 
 
 _IMPORT_REFILLED = frozenset({400, 403, 503})
-
-
-def _import_form(site_id: int, error: ApiError | None = None) -> str:
-    values: Mapping[str, str] = {} if error is None else request.form
-    problems = field_problems(error)
-    limit = current_app.config["BODY_LIMITS"]["imports.import_file"] // 1_000_000
-    fields: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "type": kind,
-            "label": label,
-            "help": help.format(limit=limit),
-            "required": name == "file",
-            "max_length": None,
-            "value": values.get(name, ""),
-            "options": ("", *FORM_FORMATS) if kind == "select" else (),
-            "problems": [f"{label} {problems[name]}."] if name in problems else [],
-        }
-        for name, kind, label, help in _IMPORT_FIELDS
-    ]
-    return render(
-        "import.html",
-        site=_load(site_id),
-        fields=fields,
-        labels={"": "Choose a format", **FORM_FORMATS},
-        banner=banner_of(error, fields),
-    )

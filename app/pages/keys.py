@@ -10,7 +10,7 @@ from app.models import Site
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.negotiation import see_other
+from app.pages.negotiation import SecretCookie, see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services import sites
@@ -19,7 +19,6 @@ from app.services.access.keys import KeyView
 from app.tokens import hash_token
 from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.responses import cookie_of
 from schemas.keys import (
     FIELDS_OF_TYPES,
     KeyCreateSchema,
@@ -29,24 +28,19 @@ from schemas.keys import (
     unsuitable_fields,
 )
 
-TOKEN_COOKIE = "new_token"
-TOKEN_SECONDS = 120
-"""Seconds for which the cookie keeps a new token."""
+TOKEN = SecretCookie("new_token")
 
 
 def list_keys(site_id: int) -> Response:
     """Show a site's keys and, once, the token of a new key."""
-    response = Response(_keys(site_id), content_type="text/html; charset=utf-8")
-    if TOKEN_COOKIE in request.cookies:
-        response.headers.add("Set-Cookie", _token_cookie(site_id, None))
-    return response
+    return TOKEN.show(_keys(site_id), _path(site_id))
 
 
 def _keys(site_id: int, error: ApiError | None = None) -> str:
     caller = current_caller()
     paging = read_paging()
     secret = runtime().settings.secret_key
-    token = request.cookies.get(TOKEN_COOKIE, "")
+    token = TOKEN.read()
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
         listed, total = keys.list_keys(session, caller.account.id, site_id, **paging)
@@ -79,29 +73,25 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
 def create_key(site_id: int) -> Response:
     """Add a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = site_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
-    return _to_keys(key, token=token)
+    _, token = site_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
+    return TOKEN.see_other(_path(site_id), token)
 
 
 def rotate_key(site_id: int, key_id: str) -> Response:
     """Replace the token of a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
-    return _to_keys(key, token=token)
+    _, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
+    return TOKEN.see_other(_path(site_id), token)
 
 
 def toggle_key(key_id: str) -> Response:
     """Disable or enable a key."""
     key = site_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
-    return _to_keys(key, notice="key-enabled" if key.active else "key-disabled")
+    return see_other(_path(key.site_id), notice="key-enabled" if key.active else "key-disabled")
 
 
-def show_edit_form(site_id: int, key_id: str) -> str:
+def show_edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
     """Show the form that edits a key."""
-    return _edit_form(site_id, key_id)
-
-
-def _edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
     site, key = _load(site_id, key_id)
     values = {
         "name": key.name,
@@ -128,21 +118,21 @@ def _minute(key: KeyView) -> str | None:
 
 def update_key(site_id: int, key_id: str) -> Response:
     """Save a key. An unchanged expiry keeps its seconds, which the form doesn't show."""
-    refill_on_error(lambda error: _edit_form(site_id, key_id, error))
+    refill_on_error(lambda error: show_edit_form(site_id, key_id, error))
     _, key = _load(site_id, key_id)
     changes = read_form(KeyUpdateSchema())
     if request.form.get("expires_at") == (_minute(key) or ""):
         changes.pop("expires_at", None)
     if changes:
         key = site_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)
-    return _to_keys(key, notice="key-updated")
+    return see_other(_path(key.site_id), notice="key-updated")
 
 
 def delete_key(site_id: int, key_id: str) -> Response:
     """Delete a key."""
     _, key = _load(site_id, key_id)
     site_operations.delete_key(runtime(), current_caller(), site_id, key_id)
-    return _to_keys(key, notice="key-deleted")
+    return see_other(_path(key.site_id), notice="key-deleted")
 
 
 def dismiss_exposure(site_id: int, key_id: str) -> Response:
@@ -151,16 +141,5 @@ def dismiss_exposure(site_id: int, key_id: str) -> Response:
     return see_other("/dashboard", notice="exposure-dismissed")
 
 
-def _to_keys(key: KeyView, *, notice: str | None = None, token: str | None = None) -> Response:
-    response = see_other(_path(key.site_id), notice=notice)
-    if token is not None:
-        response.headers.add("Set-Cookie", _token_cookie(key.site_id, token))
-    return response
-
-
 def _path(site_id: int) -> str:
     return f"/api/sites/{site_id}/keys"
-
-
-def _token_cookie(site_id: int, token: str | None) -> str:
-    return cookie_of(request, TOKEN_COOKIE, token, seconds=TOKEN_SECONDS, path=_path(site_id))

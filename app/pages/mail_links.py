@@ -29,12 +29,8 @@ from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgot
 from schemas.members import InvitationAcceptSchema
 
 
-def show_forgot() -> str:
+def show_forgot(error: ApiError | None = None) -> str:
     """Show the form that requests a reset link, or a contact if the service sends no mail."""
-    return _forgot()
-
-
-def _forgot(error: ApiError | None = None) -> str:
     fields = shown_fields(PasswordForgotSchema(), {}, error)
     sends_mail = runtime().settings.sends_mail
     return render("password_forgot.html", fields=fields, banner=banner_of(error, fields), sends_mail=sends_mail)
@@ -42,7 +38,7 @@ def _forgot(error: ApiError | None = None) -> str:
 
 def send_link() -> Response:
     """Send a link. The response is the same for every e-mail address, so it doesn't reveal which ones have accounts."""
-    refill_on_error(_forgot)
+    refill_on_error(show_forgot)
     request_reset(runtime(), current_client(), **read_form(PasswordForgotSchema()))
     return see_other("/login", notice="reset-requested")
 
@@ -121,12 +117,8 @@ def undo_email_change() -> Response:
     return see_other("/login", notice="email-restored")
 
 
-def show_invitation(token: str) -> str:
+def show_invitation(token: str, error: ApiError | None = None) -> str:
     """Show the invitation and the form that accepts it."""
-    return _invitation(token)
-
-
-def _invitation(token: str, error: ApiError | None = None) -> str:
     fields = shown_fields(InvitationAcceptSchema(), {}, error)
     return render(
         "invitation.html",
@@ -151,7 +143,7 @@ def _unavailable_email(error: ApiError | None) -> str | None:
 
 def accept_invitation(token: str) -> Response:
     """Become a member and log in."""
-    refill_on_error(lambda error: _invitation(token, error))
+    refill_on_error(lambda error: show_invitation(token, error))
     fields = read_form(InvitationAcceptSchema())
     _, _, cookie = member_operations.accept_invitation(runtime(), current_client(), token, **fields)
     response = see_other(HOME, notice="invitation-accepted")

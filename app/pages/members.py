@@ -11,28 +11,22 @@ from app.models import Invitation
 from app.operations import members as member_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.negotiation import see_other
+from app.pages.negotiation import SecretCookie, see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.accounts import invitations, members
 from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.responses import cookie_of
 from schemas.members import ROLES, InvitationCreateSchema, MemberUpdateSchema
 
 PATH = "/api/members"
-LINK_COOKIE = "new_invitation"
-LINK_SECONDS = 120
-"""Seconds for which the cookie keeps a new link."""
+LINK = SecretCookie("new_invitation")
 
 
 def list_members() -> Response:
     """Show the account's members and invitations and, once, the link of a new invitation."""
-    response = Response(_members(), content_type="text/html; charset=utf-8")
-    if LINK_COOKIE in request.cookies:
-        response.headers.add("Set-Cookie", _link_cookie(None))
-    return response
+    return LINK.show(_members(), PATH)
 
 
 def _members(error: ApiError | None = None) -> str:
@@ -59,14 +53,9 @@ def _members(error: ApiError | None = None) -> str:
     )
 
 
-def to_members() -> Response:
-    """Redirect to the page of members and invitations."""
+def to_members(**_path: int) -> Response:
+    """Redirect to the page of members and invitations, since single members have no page."""
     return see_other(PATH)
-
-
-def show_member(member_id: int) -> Response:
-    """Redirect to the page of members, since single members have no page."""
-    return to_members()
 
 
 def update_member(member_id: int) -> Response:
@@ -115,7 +104,7 @@ def revoke_invitation(invitation_id: str) -> Response:
 
 def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | None]:
     """Return the link from the cookie, if it belongs to an invitation of this account."""
-    token = request.cookies.get(LINK_COOKIE, "")
+    token = LINK.read()
     if not token:
         return "", None
     try:
@@ -128,12 +117,4 @@ def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | No
 
 
 def _to_link(invitation: Invitation, token: str | None) -> Response:
-    if token is None:
-        return see_other(PATH, notice="invitation-sent")
-    response = see_other(PATH)
-    response.headers.add("Set-Cookie", _link_cookie(token))
-    return response
-
-
-def _link_cookie(token: str | None) -> str:
-    return cookie_of(request, LINK_COOKIE, token, seconds=LINK_SECONDS, path=PATH)
+    return see_other(PATH, notice="invitation-sent") if token is None else LINK.see_other(PATH, token)

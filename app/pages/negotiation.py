@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from app.pages.layout import render
 from app.web.auth import SESSION_COOKIE, bearer_token
 from app.web.policy import SAFE_METHODS, policies, policy_of, set_policy
 from app.web.request_checks import FORM_TYPES
+from app.web.responses import cookie_of
 
 View = Callable[..., Any]
 
@@ -120,6 +121,8 @@ def _is_form_of_session(request: Request) -> bool:
 
 
 HOME = "/dashboard"
+_SECRET_SECONDS = 120
+"""Seconds for which a cookie keeps a new secret."""
 _LOCAL = re.compile(r"/(?!/)[^\\\s\x00-\x20\x7f-\x9f]{0,2000}")
 
 
@@ -137,6 +140,31 @@ def local_path(path: str) -> str:
 def see_other(path: str, **query: str | int | None) -> Response:
     """Return the redirect (303) after a form was processed successfully."""
     return _redirect(303, path, query)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretCookie:
+    """A short-lived cookie that passes a new secret to the page at a path, which shows the secret once."""
+
+    name: str
+
+    def read(self) -> str:
+        """Return the secret; empty if there is none."""
+        return request.cookies.get(self.name, "")
+
+    def see_other(self, path: str, secret: str) -> Response:
+        """Redirect to the page that shows the secret."""
+        return self._set(see_other(path), path, secret)
+
+    def show(self, html: str, path: str) -> Response:
+        """Return the page with the secret, and delete the cookie."""
+        response = Response(html, content_type="text/html; charset=utf-8")
+        return self._set(response, path, None) if self.name in request.cookies else response
+
+    def _set(self, response: Response, path: str, secret: str | None) -> Response:
+        cookie = cookie_of(request, self.name, secret, seconds=_SECRET_SECONDS, path=path)
+        response.headers.add("Set-Cookie", cookie)
+        return response
 
 
 def to_login() -> Response:

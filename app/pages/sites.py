@@ -64,13 +64,8 @@ def list_deleted(session: Session, account_id: int) -> list[tuple[Site, datetime
     return [(site, site.deleted_at + sites.RETENTION) for site in deleted if site.deleted_at is not None]
 
 
-def show_create_form() -> str:
-    """Show the form that adds a site."""
-    return _create_form()
-
-
-def _create_form(error: ApiError | None = None) -> str:
-    """Return the form, or a message if the plan's limit is reached and the form has not been submitted."""
+def show_create_form(error: ApiError | None = None) -> str:
+    """Show the form that adds a site, or a message if the plan's limit is reached and the form wasn't submitted."""
     caller = current_caller()
     with runtime().database.read() as session:
         used = sites.count_sites(session, caller.account.id)
@@ -88,7 +83,7 @@ def _create_form(error: ApiError | None = None) -> str:
 
 def create_site() -> Response:
     """Add a site."""
-    refill_on_error(_create_form)
+    refill_on_error(show_create_form)
     completed = _completed_url()
     completion = {} if completed is None else {"url": completed.url}
     site = site_operations.create_site(
@@ -104,12 +99,8 @@ def _completed_url() -> CompletedUrl | None:
     return runtime().previewer.complete_url(form["url"]) if "url" in form else None
 
 
-def show_site(site_id: int) -> str:
+def show_site(site_id: int, error: ApiError | None = None) -> str:
     """Show a site with its to-do items."""
-    return _site(site_id)
-
-
-def _site(site_id: int, error: ApiError | None = None) -> str:
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
@@ -145,12 +136,8 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
     )
 
 
-def show_edit_form(site_id: int) -> str:
+def show_edit_form(site_id: int, error: ApiError | None = None) -> str:
     """Show the form that edits a site."""
-    return _edit_form(site_id)
-
-
-def _edit_form(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, current_caller().account.id, site_id)
     values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
@@ -160,7 +147,7 @@ def _edit_form(site_id: int, error: ApiError | None = None) -> str:
 
 def update_site(site_id: int) -> Response:
     """Save a site. The buttons that pause and resume it send only the field ``active``."""
-    refill_on_error(lambda error: _edit_form(site_id, error))
+    refill_on_error(lambda error: show_edit_form(site_id, error))
     completed = _completed_url()
     completion = {} if completed is None else {"url": completed.url}
     changes = read_form(SiteUpdateSchema(), **completion)
@@ -173,7 +160,7 @@ def update_site(site_id: int) -> Response:
 
 def delete_site(site_id: int) -> Response:
     """Delete a site after the user has typed its name."""
-    refill_on_error(lambda error: _site(site_id, error))
+    refill_on_error(lambda error: show_site(site_id, error))
     form = read_form(SiteDeleteSchema())
     site_operations.delete_site(runtime(), current_caller(), site_id, **form)
     return see_other("/sites", notice="site-purged" if form["purge"] else "site-deleted")

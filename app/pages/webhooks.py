@@ -6,38 +6,32 @@ import hmac
 import json
 from functools import partial
 
-from flask import Response, request
+from flask import Response
 
 from app.errors import ApiError
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.negotiation import see_other
+from app.pages.negotiation import SecretCookie, see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services import webhooks
 from app.services.webhook_delivery import secret_of
 from app.web.callers import current_caller
-from app.web.responses import cookie_of
 from schemas.validation.webhooks import EVENTS
 from schemas.webhooks import WebhookCreateSchema, WebhookUpdateSchema
 
 PATH = "/api/webhooks"
-SECRET_COOKIE = "new_webhook"
-SECRET_SECONDS = 120
-"""Seconds for which the cookie keeps a new secret."""
+SECRET = SecretCookie("new_webhook")
 
 
 def list_webhooks() -> Response:
     """Show the account's webhooks and, once, the secret of a new webhook."""
-    response = Response(_webhooks(), content_type="text/html; charset=utf-8")
-    if SECRET_COOKIE in request.cookies:
-        response.headers.add("Set-Cookie", _secret_cookie(None))
-    return response
+    return SECRET.show(_webhooks(), PATH)
 
 
 def _webhooks(error: ApiError | None = None) -> str:
-    secret, key = request.cookies.get(SECRET_COOKIE, ""), runtime().settings.secret_key
+    secret, key = SECRET.read(), runtime().settings.secret_key
     with runtime().database.read() as session:
         listed, total = webhooks.list_webhooks(
             session, current_caller().account.id, limit=webhooks.MAX_WEBHOOKS, offset=0
@@ -61,17 +55,11 @@ def create_webhook() -> Response:
     """Add a webhook."""
     refill_on_error(_webhooks)
     _, secret = site_operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
-    response = see_other(PATH)
-    response.headers.add("Set-Cookie", _secret_cookie(secret))
-    return response
+    return SECRET.see_other(PATH, secret)
 
 
-def show_webhook(webhook_id: str) -> str:
+def show_webhook(webhook_id: str, error: ApiError | None = None) -> str:
     """Show a webhook, its deliveries, and the form that edits it."""
-    return _webhook(webhook_id)
-
-
-def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
     paging = read_paging()
     with runtime().database.read() as session:
         webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
@@ -93,7 +81,7 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
 
 def update_webhook(webhook_id: str) -> Response:
     """Save a webhook, or turn it off or on."""
-    refill_on_error(lambda error: _webhook(webhook_id, error))
+    refill_on_error(lambda error: show_webhook(webhook_id, error))
     changes = read_form(WebhookUpdateSchema())
     site_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     states = {True: "webhook-on", False: "webhook-off", None: "webhook-updated"}
@@ -110,7 +98,3 @@ def redeliver(webhook_id: str, delivery_id: str) -> Response:
     """Send a delivery again."""
     site_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
     return see_other(f"{PATH}/{webhook_id}", notice="redelivered")
-
-
-def _secret_cookie(secret: str | None) -> str:
-    return cookie_of(request, SECRET_COOKIE, secret, seconds=SECRET_SECONDS, path=PATH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from app.pages.members import LINK_COOKIE
+from app.pages.members import LINK
 from tests.callers import PASSWORD, Tenant, accept_invitation, add_member, member_id, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
@@ -35,7 +35,7 @@ def test_invitation_link_is_shown_once(app: Flask, person: Person) -> None:
 
     person.go(PATH)
     assert person.page.all("pre") == []
-    assert LINK_COOKIE not in {cookie.key for cookie in person.client._cookies.values()}
+    assert LINK.name not in {cookie.key for cookie in person.client._cookies.values()}
     accept_invitation(app, link, "Bo")
     assert "Bo" in person.go(PATH).text
 
@@ -65,9 +65,9 @@ def test_invalid_value_is_reported_beside_its_field(person: Person, tenant: Tena
 
 def test_invitation_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:
     url = stranger.browser.post("/api/invitations", json={"email": BO}).get_json()["url"]
-    person.client.set_cookie(LINK_COOKIE, url.rpartition("/")[2], path=PATH)
+    person.client.set_cookie(LINK.name, url.rpartition("/")[2], path=PATH)
     assert BO not in person.go(PATH).text
-    person.client.set_cookie(LINK_COOKIE, "svc_inv_" + "x" * 43, path=PATH)
+    person.client.set_cookie(LINK.name, "svc_inv_" + "x" * 43, path=PATH)
     assert person.go(PATH).all("pre") == []
 
 

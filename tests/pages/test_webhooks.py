@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from app.pages.webhooks import SECRET_COOKIE
+from app.pages.webhooks import SECRET
 from app.runtime import Runtime
 from app.services.webhook_delivery import NotSent
 from tests.callers import Tenant, add_member
@@ -35,12 +35,12 @@ def test_new_webhooks_secret_is_shown_once(person: Person, tenant: Tenant) -> No
     person.go(PATH)
     assert person.page.all("pre") == []
     assert secret not in person.response.get_data(as_text=True)
-    assert SECRET_COOKIE not in {cookie.key for cookie in person.client._cookies.values()}
+    assert SECRET.name not in {cookie.key for cookie in person.client._cookies.values()}
 
 
 def test_secret_from_a_forged_cookie_is_not_shown(person: Person, tenant: Tenant) -> None:
     add_webhook(tenant, "https://example.com/hook")
-    person.client.set_cookie(SECRET_COOKIE, "whsec_bm9uZQ==", path=PATH)
+    person.client.set_cookie(SECRET.name, "whsec_bm9uZQ==", path=PATH)
     person.go(PATH)
 
     assert person.page.all("pre") == []

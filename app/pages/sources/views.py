@@ -298,12 +298,7 @@ def _proposed(site: Site, kind: str) -> dict[str, str]:
     return {"url": address, "schedule": "daily"}
 
 
-def show_edit_form(site_id: int, source_id: str) -> str:
-    """Show the form that edits a source."""
-    return _edit_form(site_id, source_id)
-
-
-def _edit_form(
+def show_edit_form(
     site_id: int,
     source_id: str,
     *,
@@ -311,6 +306,7 @@ def _edit_form(
     preview: Preview | None = None,
     is_sent: bool = False,
 ) -> str:
+    """Show the form that edits a source."""
     with runtime().database.read() as session:
         site, source = _find_source(session, site_id, source_id)
     fields = form_fields(source.kind, sent_form() if error is not None or is_sent else write_source(source), error)
@@ -329,7 +325,7 @@ def _edit_form(
 
 def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
-    refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
+    refill_on_error(lambda error: show_edit_form(site_id, source_id, error=error))
     form = sent_form()
     changes = load_values(SourceUpdateSchema(), {**read_source(form), **sent_rules()})
     source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
@@ -344,7 +340,7 @@ def preview_page(site_id: int) -> str:
 
     def show(error: ApiError | None = None, preview: Preview | None = None) -> str:
         if source_id:
-            return _edit_form(site_id, source_id, error=error, preview=preview, is_sent=True)
+            return show_edit_form(site_id, source_id, error=error, preview=preview, is_sent=True)
         return _create_form(site_id, kind if kind in KINDS else "website", error=error, preview=preview, is_sent=True)
 
     refill_on_error(show, (400, 401, 403, 429, 503))
