@@ -125,6 +125,9 @@ _ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
 _OWN = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER)
 _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
+_EXPORT = OperationPolicy(MANAGING, Scope.DOCUMENTS)
+_OWNERS = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
+_KEYS = OperationPolicy(MANAGING, Scope.KEYS)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
 _BOX = OperationPolicy(MANAGING, Scope.KEYS, has_page=True)
@@ -132,10 +135,11 @@ _DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
 _SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
 
-_SETTINGS_SECTION = "/sites/<int(signed=True):site_id>/search-settings/<string:section>"
-_INBOX = "/sites/<int(signed=True):site_id>/inbox"
+_SITE = "/sites/<int(signed=True):site_id>"
+_SETTINGS_SECTION = _SITE + "/search-settings/<string:section>"
+_INBOX = _SITE + "/inbox"
 _OPERATOR_ACCOUNT = OPERATOR_AREA + "/accounts/<int(signed=True):account_id>"
-_SOURCES = "/sites/<int(signed=True):site_id>/sources"
+_SOURCES = _SITE + "/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", dashboard.show_home, _PAGE),
@@ -149,30 +153,15 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/login/oidc", "pages.begin_login", accounts.begin_login, _PAGE),
     (CALLBACK, "pages.finish_login", accounts.finish_login, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", mail_links.show_unsubscribe, _PAGE),
-    ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    ("/sites/<int(signed=True):site_id>/box", "pages.show_box", search_box.show_box, _BOX),
+    (_SITE + "/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
+    (_SITE + "/box", "pages.show_box", search_box.show_box, _BOX),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
-    (
-        _SOURCES + "/<string:source_id>/dead-links/export",
-        "pages.export_dead_links",
-        sources.export_dead_links,
-        OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    ),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", documents.show_import, _DOCUMENT_FORM),
-    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
-    (
-        "/sites/<int(signed=True):site_id>/documents/export",
-        "pages.export_documents",
-        documents.export_documents,
-        OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    ),
-    (
-        "/audit-log/export",
-        "pages.export_audit_log",
-        audit_log.export_log,
-        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
-    ),
+    (_SOURCES + "/<string:source_id>/dead-links/export", "pages.export_dead_links", sources.export_dead_links, _EXPORT),
+    (_SITE + "/import", "pages.show_import", documents.show_import, _DOCUMENT_FORM),
+    (_SITE + "/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
+    (_SITE + "/documents/export", "pages.export_documents", documents.export_documents, _EXPORT),
+    ("/audit-log/export", "pages.export_audit_log", audit_log.export_log, _OWNERS),
     ("/analytics/export", "pages.export_analytics", reports.export_analytics, _ANALYTICS),
     (_SETTINGS_SECTION, "pages.show_settings_section", search_settings.show_settings_section, _SETTINGS_FORM),
     (_INBOX + "/synonym", "pages.show_synonym_remedy", inbox.show_synonym_remedy, _SETTINGS_FORM),
@@ -209,54 +198,18 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/profile/identity", "pages.connect_login", accounts.connect_login, _OWN),
     ("POST", "/login/account", "pages.choose_account", accounts.choose_account_of_login, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", mail_links.stop_digest, _PAGE),
-    (
-        "DELETE",
-        "/sites/<int(signed=True):site_id>/documents",
-        "pages.remove_document",
-        documents.remove_document,
-        _DOCUMENTS,
-    ),
-    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _SETTINGS),
-    (
-        "POST",
-        "/sites/<int(signed=True):site_id>/box",
-        "pages.create_box_key",
-        search_box.create_box_key,
-        OperationPolicy(MANAGING, Scope.KEYS),
-    ),
-    (
-        "POST",
-        "/audit-log/<int:entry_id>/restore",
-        "pages.restore_settings",
-        audit_log.restore_settings,
-        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
-    ),
-    (
-        "PATCH",
-        _SETTINGS_SECTION,
-        "pages.update_settings_section",
-        search_settings.update_settings_section,
-        _SETTINGS,
-    ),
+    ("DELETE", _SITE + "/documents", "pages.remove_document", documents.remove_document, _DOCUMENTS),
+    ("POST", _SITE + "/try", "pages.tune_search", tune_search, _SETTINGS),
+    ("POST", _SITE + "/box", "pages.create_box_key", search_box.create_box_key, _KEYS),
+    ("POST", "/audit-log/<int:entry_id>/restore", "pages.restore_settings", audit_log.restore_settings, _OWNERS),
+    ("PATCH", _SETTINGS_SECTION, "pages.update_settings_section", search_settings.update_settings_section, _SETTINGS),
     ("POST", _OPERATOR_ACCOUNT + "/plan", "pages.change_account_plan", operator_accounts.change_plan, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/suspend", "pages.suspend_account", operator_accounts.suspend_account, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/resume", "pages.resume_account", operator_accounts.resume_account, OPERATING),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),
-    (
-        "POST",
-        "/sites/<int(signed=True):site_id>/hidden-suggestions",
-        "pages.hide_suggestion",
-        reports.hide_suggestion,
-        _SETTINGS,
-    ),
-    (
-        "POST",
-        "/sites/<int(signed=True):site_id>/learned-clicks",
-        "pages.switch_learning",
-        reports.switch_learning,
-        _SETTINGS,
-    ),
+    ("POST", _SITE + "/hidden-suggestions", "pages.hide_suggestion", reports.hide_suggestion, _SETTINGS),
+    ("POST", _SITE + "/learned-clicks", "pages.switch_learning", reports.switch_learning, _SETTINGS),
 )
 """Forms sent to URLs without a JSON response: method, rule, endpoint, view, policy."""
 
