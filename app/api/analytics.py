@@ -39,9 +39,11 @@ from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
 
+_POLICY = OperationPolicy(MANAGING, Scope.ANALYTICS)
+
 
 @blp.route("/api/analytics", methods=["GET"])
-@blp.operation("showAnalytics", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showAnalytics", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(AnalyticsQuerySchema, location="query")
 @blp.response(200, AnalyticsSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
@@ -70,9 +72,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
 
 
 @blp.route("/api/analytics/visitors", methods=["DELETE"])
-@blp.operation(
-    "eraseVisitor", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,), empty_body=True
-)
+@blp.operation("eraseVisitor", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,), empty_body=True)
 @blp.arguments(VisitorQuerySchema, location="query")
 @blp.response(200, VisitorErasureSchema)
 def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -89,11 +89,7 @@ def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/api/analytics/query", methods=["GET"])
-@blp.operation(
-    "showQueryAnalytics",
-    OperationPolicy(MANAGING, Scope.ANALYTICS),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
-)
+@blp.operation("showQueryAnalytics", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE))
 @blp.arguments(QueryAnalyticsQuerySchema, location="query")
 @blp.response(200, QueryAnalyticsSchema)
 def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -124,11 +120,7 @@ INBOX = "/api/analytics/inbox"
 
 
 @inbox_blp.route(INBOX, methods=["GET"])
-@inbox_blp.operation(
-    "showInbox",
-    OperationPolicy(MANAGING, Scope.ANALYTICS),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
-)
+@inbox_blp.operation("showInbox", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE))
 @inbox_blp.arguments(InboxQuerySchema, location="query")
 @inbox_blp.response(200, InboxSchema)
 def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -150,9 +142,7 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 @inbox_blp.route(INBOX, methods=["PUT"])
-@inbox_blp.operation(
-    "updateInbox", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,), body=True
-)
+@inbox_blp.operation("updateInbox", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @inbox_blp.arguments(InboxChangeSchema)
 @inbox_blp.response(200, InboxChangedSchema)
 def update_inbox(change: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,7 @@ LINES_AT_ONCE = 65_536
 
 REMOVED_AT_ONCE = 1_000
 
+_POLICY = OperationPolicy(MANAGING, Scope.DOCUMENTS)
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE)
 _TEXT = {"type": "string"}
 
@@ -142,7 +143,7 @@ def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 @blp.route("/api/v1/documents", methods=["GET"])
 @blp.operation(
     "listDocuments",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_FILTER, ErrorCode.ANSWER_TOO_LARGE),
 )
 @blp.arguments(DocumentListQuerySchema, location="query")
@@ -184,7 +185,7 @@ def _lines(selection: Selection, cursor: Cursor | None, fields: Set[str] | None)
 @blp.route("/api/v1/documents", methods=["PATCH"])
 @blp.operation(
     "changeDocuments",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_NOT_FOUND),
     body=True,
 )
@@ -202,7 +203,7 @@ def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
 @blp.route("/api/v1/documents/delete", methods=["POST"])
 @blp.operation(
     "deleteDocuments",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.INVALID_FILTER),
     body=True,
 )
@@ -234,14 +235,13 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
 
 syncs_blp = ApiBlueprint("syncs", __name__, description="Send all documents of a source, then remove those not sent.")
 
-_SYNC_POLICY = OperationPolicy(MANAGING, Scope.DOCUMENTS)
 _SYNC_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
 
 
 @syncs_blp.route("/api/v1/sync", methods=["POST"])
 @syncs_blp.operation(
     "beginSync",
-    _SYNC_POLICY,
+    _POLICY,
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SYNC_RUNNING),
     body=True,
 )
@@ -257,7 +257,7 @@ def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, A
 
 
 @syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["GET"])
-@syncs_blp.operation("showSync", _SYNC_POLICY, errors=_SYNC_ERRORS)
+@syncs_blp.operation("showSync", _POLICY, errors=_SYNC_ERRORS)
 @syncs_blp.arguments(SiteChoiceSchema, location="query")
 @syncs_blp.response(200, SyncShowSchema)
 def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
 
 
 @syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["DELETE"])
-@syncs_blp.operation("abandonSync", _SYNC_POLICY, errors=_SYNC_ERRORS, empty_body=True)
+@syncs_blp.operation("abandonSync", _POLICY, errors=_SYNC_ERRORS, empty_body=True)
 @syncs_blp.arguments(SiteChoiceSchema, location="query")
 @syncs_blp.response(200, SuccessSchema)
 def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
 @syncs_blp.route("/api/v1/sync/<string:sync_id>/finish", methods=["POST"])
 @syncs_blp.operation(
     "finishSync",
-    _SYNC_POLICY,
+    _POLICY,
     errors=(
         *_SYNC_ERRORS,
         ErrorCode.SITE_INACTIVE,
@@ -327,7 +327,7 @@ _CONFIG = {
 @imports_blp.route("/api/sites/<int(signed=True):site_id>/import", methods=["POST"])
 @imports_blp.operation(
     "importFile",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(
         ErrorCode.SITE_NOT_FOUND,
         ErrorCode.SITE_INACTIVE,
@@ -375,7 +375,7 @@ def _import_answer(outcome: ImportOutcome) -> dict[str, Any]:
 @imports_blp.route("/api/sites/<int(signed=True):site_id>/import-config", methods=["POST"])
 @imports_blp.operation(
     "importConfig",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
     body=True,
 )

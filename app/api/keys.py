@@ -32,13 +32,14 @@ from schemas.validation.keys import Scope
 blp = ApiBlueprint("keys", __name__, description="API keys of a site.")
 
 SITE_KEYS = "/api/sites/<int(signed=True):site_id>/keys"
+_POLICY = OperationPolicy(MANAGING, Scope.KEYS)
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_NOT_FOUND)
 # Responses with this header contain a key's token.
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
 @blp.route(SITE_KEYS, methods=["GET"])
-@blp.operation("listKeys", OperationPolicy(MANAGING, Scope.KEYS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listKeys", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, KeyListSchema)
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -49,12 +50,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
-@blp.operation(
-    "createKey",
-    OperationPolicy(MANAGING, Scope.KEYS),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED),
-    body=True,
-)
+@blp.operation("createKey", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True)
 @blp.arguments(KeyCreateSchema)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -88,7 +84,7 @@ def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.put_and_patch(
     SITE_KEYS + "/<string:key_id>",
     ("updateKey", "patchKey"),
-    OperationPolicy(MANAGING, Scope.KEYS),
+    _POLICY,
     _ERRORS,
     KeyUpdateSchema,
     KeyAnswerSchema,
@@ -99,7 +95,7 @@ def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, 
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
-@blp.operation("deleteKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, empty_body=True)
+@blp.operation("deleteKey", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
@@ -108,7 +104,7 @@ def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
-@blp.operation("rotateKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
+@blp.operation("rotateKey", _POLICY, errors=_ERRORS, body=True)
 @blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -118,7 +114,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/exposure", methods=["DELETE"])
-@blp.operation("dismissKeyExposure", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, empty_body=True)
+@blp.operation("dismissKeyExposure", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
     """Dismiss the notice about a private key in a web page. Rotating the key also dismisses it."""
@@ -127,7 +123,7 @@ def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
-@blp.operation("toggleKey", OperationPolicy(MANAGING, Scope.KEYS), errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
+@blp.operation("toggleKey", _POLICY, errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
 @blp.arguments(KeyToggleSchema, location="json_optional", required=False)
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:

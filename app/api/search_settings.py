@@ -43,15 +43,14 @@ _IF_MATCH = [
         "description": "The `ETag` of the settings to replace. Without it, the last writer wins.",
     }
 ]
+_POLICY = OperationPolicy(MANAGING, Scope.SITES)
+_READING = OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR)
+_ERRORS = (ErrorCode.SITE_NOT_FOUND,)
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation(
-    "showSearchSettings",
-    OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
-    errors=(ErrorCode.SITE_NOT_FOUND,),
-)
+@blp.operation("showSearchSettings", _READING, errors=_ERRORS)
 @blp.response(200, SearchSettingsAnswerSchema, headers=_TAG)
 def show_search_settings(site_id: int) -> Answer:
     """Get the settings, with defaults filled in."""
@@ -61,12 +60,7 @@ def show_search_settings(site_id: int) -> Answer:
 
 
 @blp.route(PATH, methods=["PUT"])
-@blp.operation(
-    "updateSearchSettings",
-    OperationPolicy(MANAGING, Scope.SITES),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.CHANGED_MEANWHILE),
-    body=True,
-)
+@blp.operation("updateSearchSettings", _POLICY, errors=(*_ERRORS, ErrorCode.CHANGED_MEANWHILE), body=True)
 @blp.doc(parameters=_IF_MATCH)
 @blp.arguments(SearchSettingsSchema)
 @blp.response(200, SearchSettingsWrittenSchema, headers=_TAG)
@@ -87,8 +81,8 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
 @blp.route(PATH + "/preview", methods=["POST"])
 @blp.operation(
     "previewSearchSettings",
-    OperationPolicy(MANAGING, Scope.SITES),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
+    _POLICY,
+    errors=(*_ERRORS, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
     body=True,
 )
 @blp.arguments(SettingsPreviewSchema)
@@ -135,11 +129,7 @@ def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["GET"])
-@blp.operation(
-    "listLearnedClicks",
-    OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
-    errors=(ErrorCode.SITE_NOT_FOUND,),
-)
+@blp.operation("listLearnedClicks", _READING, errors=_ERRORS)
 @blp.response(200, LearnedClicksSchema)
 def list_learned_clicks(site_id: int) -> dict[str, Any]:
     """List the queries whose results are reordered by clicks, with the documents that move up."""
@@ -154,9 +144,7 @@ def list_learned_clicks(site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])
-@blp.operation(
-    "forgetClicks", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), empty_body=True
-)
+@blp.operation("forgetClicks", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def forget_clicks(site_id: int) -> dict[str, Any]:
     """Reset what the site learned from clicks. Only new clicks count from now on."""

@@ -30,9 +30,12 @@ from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("sites", __name__, description="Sites of the account. Each has its own index and keys.")
 
+_POLICY = OperationPolicy(MANAGING, Scope.SITES)
+_ERRORS = (ErrorCode.SITE_NOT_FOUND,)
+
 
 @blp.route("/sites", methods=["GET"])
-@blp.operation("listSites", OperationPolicy(MANAGING, Scope.SITES))
+@blp.operation("listSites", _POLICY)
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def show_create_form() -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["GET"])
-@blp.operation("showSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSite", _POLICY, errors=_ERRORS)
 @blp.response(200, SiteShowSchema)
 def show_site(site_id: int) -> dict[str, Any]:
     """Get a site."""
@@ -78,9 +81,7 @@ def show_site(site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
-@blp.operation(
-    "showSiteEditForm", OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,)
-)
+@blp.operation("showSiteEditForm", OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
     """Get the form for editing a site, with current values."""
@@ -93,8 +94,8 @@ def show_edit_form(site_id: int) -> dict[str, Any]:
 @blp.put_and_patch(
     "/sites/<int(signed=True):site_id>",
     ("updateSite", "patchSite"),
-    OperationPolicy(MANAGING, Scope.SITES),
-    (ErrorCode.SITE_NOT_FOUND,),
+    _POLICY,
+    _ERRORS,
     SiteUpdateSchema,
     SiteAnswerSchema,
 )
@@ -106,7 +107,7 @@ def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
-@blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("deleteSite", _POLICY, errors=_ERRORS, body=True)
 @blp.undocumented_body(SiteDeleteBodySchema)
 @blp.arguments(SiteDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
@@ -122,7 +123,7 @@ def delete_site(body: dict[str, Any], query: dict[str, Any], site_id: int) -> di
 @blp.route("/sites/<int(signed=True):site_id>/restore", methods=["POST"])
 @blp.operation(
     "restoreSite",
-    OperationPolicy(MANAGING, Scope.SITES),
+    _POLICY,
     errors=(
         ErrorCode.SITE_NOT_FOUND,
         ErrorCode.SITE_LIMIT_REACHED,

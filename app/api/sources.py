@@ -46,11 +46,12 @@ blp = ApiBlueprint("sources", __name__, description="Sources of a site's pages, 
 
 SITE_SOURCES = "/api/sites/<int(signed=True):site_id>/sources"
 SOURCE = SITE_SOURCES + "/<string:source_id>"
+_POLICY = OperationPolicy(MANAGING, Scope.DOCUMENTS)
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
 
 
 @blp.route(SITE_SOURCES, methods=["GET"])
-@blp.operation("listSources", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listSources", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SourceListSchema)
 def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.route(SITE_SOURCES, methods=["POST"])
 @blp.operation(
     "createSource",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
     body=True,
 )
@@ -79,12 +80,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 
 
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
-@blp.operation(
-    "previewPage",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    errors=(ErrorCode.SITE_NOT_FOUND,),
-    body=True,
-)
+@blp.operation("previewPage", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(PreviewSchema)
 @blp.response(200, PreviewAnswerSchema)
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -96,7 +92,7 @@ def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route(SITE_SOURCES + "/lookup", methods=["GET"])
-@blp.operation("lookUpPage", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("lookUpPage", _POLICY, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageLookupQuerySchema, location="query")
 @blp.response(200, PageLookupSchema)
 def look_up_page(query: dict[str, Any], site_id: int) -> PageLookup:
@@ -105,7 +101,7 @@ def look_up_page(query: dict[str, Any], site_id: int) -> PageLookup:
 
 
 @blp.route(SOURCE, methods=["GET"])
-@blp.operation("showSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.operation("showSource", _POLICY, errors=_ERRORS)
 @blp.response(200, SourceShowSchema)
 def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     """Get a source with its newest run."""
@@ -118,7 +114,7 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
 @blp.put_and_patch(
     SOURCE,
     ("updateSource", "patchSource"),
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _POLICY,
     _ERRORS,
     SourceUpdateSchema,
     SourceAnswerSchema,
@@ -130,7 +126,7 @@ def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict
 
 
 @blp.route(SOURCE, methods=["DELETE"])
-@blp.operation("deleteSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
+@blp.operation("deleteSource", _POLICY, errors=_ERRORS, body=True)
 @blp.undocumented_body(SourceDeleteSchema)
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
@@ -141,9 +137,7 @@ def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, sou
 
 
 @blp.route(SOURCE + "/run", methods=["POST"])
-@blp.operation(
-    "runSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True
-)
+@blp.operation("runSource", _POLICY, errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True)
 @blp.arguments(RunRequestSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -155,9 +149,7 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 
 
 @blp.route(SOURCE + "/cancel", methods=["POST"])
-@blp.operation(
-    "cancelRun", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND), body=True
-)
+@blp.operation("cancelRun", _POLICY, errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND), body=True)
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -166,7 +158,7 @@ def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 
 
 @blp.route(SOURCE + "/hook", methods=["POST"])
-@blp.operation("renewHook", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
+@blp.operation("renewHook", _POLICY, errors=_ERRORS, body=True)
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SourceAnswerSchema)
 def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -196,7 +188,7 @@ def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
 
 
 @blp.route(SOURCE + "/runs", methods=["GET"])
-@blp.operation("listRuns", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.operation("listRuns", _POLICY, errors=_ERRORS)
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunListSchema)
 def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -208,7 +200,7 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 
 
 @blp.route(SOURCE + "/runs/<string:run_id>", methods=["GET"])
-@blp.operation("showRun", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
+@blp.operation("showRun", _POLICY, errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunShowSchema)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
@@ -232,7 +224,7 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
 
 
 @blp.route(SOURCE + "/dead-links", methods=["GET"])
-@blp.operation("listDeadLinks", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.operation("listDeadLinks", _POLICY, errors=_ERRORS)
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, DeadLinkListSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
