@@ -72,7 +72,7 @@ class KeySchema(Schema):
     prefix = fields.String(required=True)
     last4 = fields.String(required=True)
     status = fields.String(required=True, metadata={"enum": ["active", "disabled", "expired"]})
-    active = fields.Boolean(required=True)
+    active = fields.Boolean(required=True, attribute="is_usable")
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
     last_used_at = Instant(required=True, allow_none=True)

@@ -46,7 +46,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     """List a site's keys, oldest first."""
     with runtime().database.read() as session:
         listed, total = keys.list_keys(session, current_caller().account.id, site_id, **page)
-        return {"keys": [keys.view(key) for key in listed], "total": total, **page}
+        return {"keys": listed, "total": total, **page}
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
@@ -67,7 +67,7 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Get a key, with its token if it is public."""
     with runtime().database.read() as session:
         key = keys.get_key(session, current_caller().account.id, key_id, site_id=site_id)
-        return {"key": keys.view(key), **({} if key.token is None else {"api_key": key.token})}
+        return {"key": key, **({} if key.token is None else {"api_key": key.token})}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
@@ -78,7 +78,7 @@ def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
     caller = current_caller()
     with runtime().database.read() as session:
         key = keys.get_key(session, caller.account.id, key_id, site_id=site_id)
-        return {"form": key_form(caller, site_id, key), "key": keys.view(key)}
+        return {"form": key_form(caller, site_id, key), "key": key}
 
 
 @blp.put_and_patch(

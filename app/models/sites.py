@@ -9,7 +9,9 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from app.clock import now
 from app.models.base import Base, BigId
+from app.tokens import PREFIXES
 
 
 class Site(Base):
@@ -152,6 +154,23 @@ class Key(Base):
     updated_at: Mapped[datetime]
 
     site: Mapped[Site] = relationship(lazy="joined")
+
+    @property
+    def prefix(self) -> str:
+        """Beginning of the key's token."""
+        return PREFIXES[self.type]
+
+    @property
+    def status(self) -> str:
+        """``expired``, ``disabled``, or ``active``."""
+        if self.expires_at is not None and self.expires_at <= now():
+            return "expired"
+        return "active" if self.active else "disabled"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether requests may use the key now."""
+        return self.status == "active"
 
 
 class EngineCredential(Base):

@@ -9,7 +9,7 @@ from app.crawl.sources import removal
 from app.crawl.sources.checks import check_receiver
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
-from app.models import Site, Webhook, WebhookDelivery
+from app.models import Key, Site, Webhook, WebhookDelivery
 from app.operations import changing
 from app.operations.attempts import counting
 from app.runtime import Runtime
@@ -17,7 +17,6 @@ from app.services import sites, webhooks
 from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
-from app.services.access.keys import KeyView
 from app.services.usage.daily_usage import noting_documents
 from app.services.usage.quota import new_sites_window
 from app.services.webhook_delivery import secret_of
@@ -150,7 +149,7 @@ def _purge(runtime: Runtime, account_id: int, site_id: int) -> None:
             sites.remove_site(session, site)
 
 
-def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[KeyView, str]:
+def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[Key, str]:
     """Create a key. Returns the key and its token.
 
     Raises:
@@ -158,29 +157,24 @@ def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[s
     """
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
-        key, token = keys.create_key(
+        return keys.create_key(
             session, caller.account.id, caller.account.limits, secret, site_id, **fields, caller_rights=caller.rights
         )
-        return keys.view(key), token
 
 
-def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, changes: dict[str, Any]) -> KeyView:
+def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, changes: dict[str, Any]) -> Key:
     """Change a key's name, expiry, scopes, site, or origins.
 
     Raises:
         ApiError: 404, 400; 403 for extending a key that has, or would get, more rights than the caller.
     """
     with changing(runtime, caller) as session:
-        view = keys.view(
-            keys.update_key(session, caller.account.id, site_id, key_id, changes, caller_rights=caller.rights)
-        )
+        key = keys.update_key(session, caller.account.id, site_id, key_id, changes, caller_rights=caller.rights)
     runtime.run_engine_tasks()
-    return view
+    return key
 
 
-def rotate_key(
-    runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]
-) -> tuple[KeyView, str]:
+def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[Key, str]:
     """Give a key a new token.
 
     Raises:
@@ -191,23 +185,20 @@ def rotate_key(
         key, token = keys.rotate_key(
             session, caller.account.id, secret, site_id, key_id, **fields, caller_rights=caller.rights
         )
-        view = keys.view(key)
     runtime.run_engine_tasks()
-    return view, token
+    return key, token
 
 
-def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | None) -> KeyView:
+def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | None) -> Key:
     """Disable or enable a key.
 
     Raises:
         ApiError: 404; 400 for an expired key; 403 for enabling a key with more rights than the caller.
     """
     with changing(runtime, caller) as session:
-        view = keys.view(
-            keys.toggle_key(session, caller.account.id, key_id, active=active, caller_rights=caller.rights)
-        )
+        key = keys.toggle_key(session, caller.account.id, key_id, active=active, caller_rights=caller.rights)
     runtime.run_engine_tasks()
-    return view
+    return key
 
 
 def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:

@@ -6,7 +6,7 @@ from flask import Response, request
 
 from app.clock import now
 from app.errors import ApiError
-from app.models import Site
+from app.models import Key, Site
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -15,7 +15,6 @@ from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
-from app.services.access.keys import KeyView
 from app.tokens import hash_token
 from app.web.callers import current_caller
 from app.web.hosts import base_url
@@ -45,8 +44,9 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         site = sites.get_site(session, caller.account.id, site_id)
         listed, total = keys.list_keys(session, caller.account.id, site_id, **paging)
         used = sites.count_keys(session, caller.account.id)
-        fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
-        new_key = None if fresh is None else keys.view(fresh)
+        new_key = (
+            keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
+        )
     is_submitted = "name" in request.form
     values = {"type": "search", "scopes": None, "site_only": False, "allowed_origins": None}
     fields = shown_fields(KeyCreateSchema(), values, error if is_submitted else None)
@@ -54,7 +54,7 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
     return render(
         "keys.html",
         site=site,
-        keys=[keys.view(key) for key in listed],
+        keys=listed,
         total=total,
         paging=paging,
         used=used,
@@ -87,7 +87,7 @@ def rotate_key(site_id: int, key_id: str) -> Response:
 def toggle_key(key_id: str) -> Response:
     """Disable or enable a key."""
     key = site_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
-    return see_other(_path(key.site_id), notice="key-enabled" if key.active else "key-disabled")
+    return see_other(_path(key.site_id), notice="key-enabled" if key.is_usable else "key-disabled")
 
 
 def show_edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
@@ -104,14 +104,14 @@ def show_edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> 
     return render("key_edit.html", site=site, key=key, fields=fields, banner=banner_of(error, fields))
 
 
-def _load(site_id: int, key_id: str) -> tuple[Site, KeyView]:
+def _load(site_id: int, key_id: str) -> tuple[Site, Key]:
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
-        return site, keys.view(keys.get_key(session, account_id, key_id, site_id=site_id))
+        return site, keys.get_key(session, account_id, key_id, site_id=site_id)
 
 
-def _minute(key: KeyView) -> str | None:
+def _minute(key: Key) -> str | None:
     """Return a key's expiry as the form shows it: UTC, to the minute."""
     return None if key.expires_at is None else f"{key.expires_at:%Y-%m-%dT%H:%M}"
 

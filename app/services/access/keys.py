@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,60 +16,8 @@ from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
 from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, listed
 from app.storage.database import ROW_LOCK
-from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
+from app.tokens import hash_token, is_key_id, make_key_id, make_token
 from app.wording import counted
-
-
-@dataclass(frozen=True, slots=True)
-class KeyView:
-    """A key as responses show it."""
-
-    id: str
-    site_id: int
-    name: str
-    type: str
-    prefix: str
-    last4: str
-    status: str
-    active: bool
-    created_at: datetime
-    updated_at: datetime
-    last_used_at: datetime | None
-    expires_at: datetime | None
-    scopes: list[str] | None
-    site_only: bool
-    allowed_origins: list[str] | None
-    token: str | None
-
-
-def view(key: Key) -> KeyView:
-    """Return the fields of ``key`` that responses may contain."""
-    status = status_of(key)
-    return KeyView(
-        id=key.id,
-        site_id=key.site_id,
-        name=key.name,
-        type=key.type,
-        prefix=PREFIXES[key.type],
-        last4=key.last4,
-        status=status,
-        active=status == "active",
-        created_at=key.created_at,
-        updated_at=key.updated_at,
-        last_used_at=key.last_used_at,
-        expires_at=key.expires_at,
-        scopes=key.scopes,
-        site_only=key.site_only,
-        allowed_origins=key.allowed_origins,
-        token=key.token,
-    )
-
-
-def status_of(key: Key) -> str:
-    """Return ``expired``, ``disabled``, or ``active``."""
-    if key.expires_at is not None and key.expires_at <= now():
-        return "expired"
-    return "active" if key.active else "disabled"
 
 
 def key_not_found() -> ApiError:
@@ -394,5 +341,5 @@ def _refuse_past(expires_at: datetime | None) -> None:
 
 
 def _refuse_expired(key: Key, action: str) -> None:
-    if status_of(key) == "expired":
+    if key.status == "expired":
         raise field_error("key", "expired", f"has expired and cannot be {action}; change expires_at first")
