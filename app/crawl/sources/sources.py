@@ -6,7 +6,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,25 +63,9 @@ class SourceView:
 
 def view(source: Source, last_run: SourceRun | None) -> SourceView:
     """Return the public view of a source with its newest run."""
-    return SourceView(
-        id=source.id,
-        site_id=source.site_id,
-        kind=source.kind,
-        url=source.url,
-        schedule=source.schedule,
-        include=source.include,
-        exclude=source.exclude,
-        selectors=source.selectors,
-        fields=source.fields,
-        max_pages=source.max_pages,
-        max_depth=source.max_depth,
-        render=source.render,
-        status=source_status(last_run),
-        last_run=last_run,
-        created_at=source.created_at,
-        updated_at=source.updated_at,
-        hook_salt=source.hook_salt,
-    )
+    names = {member.name for member in fields(SourceView)} - {"status", "last_run"}
+    columns = {name: getattr(source, name) for name in names}
+    return SourceView(**columns, status=source_status(last_run), last_run=last_run)
 
 
 _SOURCE_ID = re.compile(r"src_[0-9a-f]{16}", re.ASCII)
