@@ -261,55 +261,57 @@ def stack_bars(days: Sequence[Dated], counts: Sequence[tuple[int, int]], top: in
 
 
 @dataclass(frozen=True, slots=True)
-class RateLine:
-    """A daily rate as a line.
+class Line:
+    """A value of each day as a line.
 
     Attributes:
         name: CSS class of the line.
         path: SVG path, with gaps at days without searches.
-        summary: The chart in one sentence.
+        summary: The line in one sentence; empty if the chart's summary covers it.
     """
 
     name: str
     label: str
     path: str
-    summary: str
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class RateChart:
-    """A line chart of rates from 0 to 1. The value axis ends at the smallest round number not below any rate.
+class LineChart:
+    """A line chart of days, oldest first.
 
     Attributes:
+        width, height: Size in chart units.
         levels: Labels of the value axis, from the top.
+        summary: The chart in one sentence; empty if each line has a summary.
     """
 
-    lines: Sequence[RateLine]
+    lines: Sequence[Line]
+    days: Sequence[Dated]
     width: int
     height: int
     levels: Sequence[float]
     ticks: Sequence[Tick]
-    days: Sequence[DayCount]
+    summary: str
 
 
-def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
-    """Create the chart of daily rates, oldest day first."""
+def draw_lines(days: Sequence[Dated], lines: Sequence[Line], levels: Sequence[float], summary: str = "") -> LineChart:
+    """Create a line chart."""
+    return LineChart(lines, days, len(days) * DAY_WIDTH, HEIGHT, levels, ticks_of(days), summary)
+
+
+def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> LineChart:
+    """Create the chart of daily rates, oldest day first. Its axis ends at the smallest round number not below any."""
     rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
     if has_clicks:
         rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
     most = max((rate for _, values in rates.values() for rate in values if rate is not None), default=0.0)
     top = next(level for level in _TOPS if most <= level)
-    return RateChart(
-        lines=[
-            RateLine(name, label, line_path(values, top), _rate_sentence(label, values))
-            for name, (label, values) in rates.items()
-        ],
-        width=len(series) * DAY_WIDTH,
-        height=HEIGHT,
-        levels=(top, top / 2, 0.0),
-        ticks=ticks_of(series),
-        days=series,
-    )
+    lines = [
+        Line(name, label, line_path(values, top), _rate_sentence(label, values))
+        for name, (label, values) in rates.items()
+    ]
+    return draw_lines(series, lines, (top, top / 2, 0.0))
 
 
 _TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

@@ -5,55 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.pages.analytics.figures import DAY_WIDTH, GAP, HEIGHT, Tick, levels_of, line_path, nice_ceiling, ticks_of
+from app.pages.analytics.figures import (
+    DAY_WIDTH,
+    GAP,
+    HEIGHT,
+    Line,
+    LineChart,
+    draw_lines,
+    levels_of,
+    line_path,
+    nice_ceiling,
+)
 from app.services.analytics.search_times import DayTimes
 from app.wording import number
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLine:
-    """A percentile of each day's response times.
-
-    Attributes:
-        path: SVG path, with gaps at days without searches.
-    """
-
-    name: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimeChart:
-    """A line chart of response times in milliseconds.
-
-    Attributes:
-        levels: Labels of the value axis, from the top.
-        summary: The chart in one sentence.
-    """
-
-    lines: Sequence[TimeLine]
-    days: Sequence[DayTimes]
-    width: int
-    height: int
-    levels: Sequence[int]
-    ticks: Sequence[Tick]
-    summary: str
-
-
-def draw_times(days: Sequence[DayTimes]) -> TimeChart | None:
+def draw_times(days: Sequence[DayTimes]) -> LineChart | None:
     """Create the chart of response times, oldest day first; ``None`` if none was measured."""
     measured = [day for day in days if day.p99 is not None]
     if not measured:
         return None
     top = nice_ceiling(max(day.p99 or 0 for day in measured))
     newest = measured[-1]
-    return TimeChart(
-        [TimeLine(name, line_path([getattr(day, name) for day in days], top)) for name in ("p50", "p95", "p99")],
+    lines = [
+        Line(name, f"{name} (ms)", line_path([getattr(day, name) for day in days], top))
+        for name in ("p50", "p95", "p99")
+    ]
+    return draw_lines(
         days,
-        len(days) * DAY_WIDTH,
-        HEIGHT,
+        lines,
         levels_of(top),
-        ticks_of(days),
         f"On the last day with searches, half of them took at most {number(newest.p50 or 0)} ms (p50), 95% at most "
         f"{number(newest.p95 or 0)} ms (p95), and 99% at most {number(newest.p99 or 0)} ms (p99).",
     )
