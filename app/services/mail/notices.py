@@ -95,14 +95,14 @@ Window = tuple[int, str, str, int]
 """Account, quota, period, and limit."""
 
 
-def _window(use: QuotaUse) -> Window:
+def _window(use: QuotaUse | QuotaWarning) -> Window:
     return use.account_id, use.quota, use.period, use.allowed
 
 
 def _earlier_warnings(session: Session) -> dict[Window, set[int]]:
     percents: dict[Window, set[int]] = {}
     for row in session.scalars(select(QuotaWarning)):
-        percents.setdefault((row.account_id, row.quota, row.period, row.allowed), set()).add(row.percent)
+        percents.setdefault(_window(row), set()).add(row.percent)
     return percents
 
 
@@ -172,22 +172,15 @@ def _forget(database: Database, uses: list[QuotaUse]) -> None:
     if not over:
         return
     with database.write() as session:
-        for row in sorted(over, key=lambda row: (row.account_id, row.quota, row.period, row.allowed, row.percent)):
-            session.execute(
-                delete(QuotaWarning).where(
-                    QuotaWarning.account_id == row.account_id,
-                    QuotaWarning.quota == row.quota,
-                    QuotaWarning.period == row.period,
-                    QuotaWarning.allowed == row.allowed,
-                    QuotaWarning.percent == row.percent,
-                )
-            )
+        for row in sorted(over, key=lambda row: (*_window(row), row.percent)):
+            identity = {"quota": row.quota, "period": row.period, "allowed": row.allowed, "percent": row.percent}
+            session.execute(delete(QuotaWarning).filter_by(account_id=row.account_id, **identity))
 
 
 def _is_over(row: QuotaWarning, high: set[Window]) -> bool:
     if row.period:
         return row.warned_at < now() - RETENTION
-    return (row.account_id, row.quota, row.period, row.allowed) not in high
+    return _window(row) not in high
 
 
 def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
@@ -197,10 +190,12 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
         case "searches":
             advice = "check in analytics what visitors search for, and whether a program searches by mistake."
             place = Link("Top queries", f"{public_url}/api/analytics")
-            texts = _WarningTexts(
+            near = (
                 "80 percent of today’s searches are used",
                 f"Your account has used {used} of the {allowed} searches that its plan allows per day. Once they are "
                 "used up, further searches are rejected until 00:00 UTC.",
+            )
+            full = (
                 "Today’s searches are used up; further ones are rejected until 00:00 UTC",
                 f"Your account has used all {allowed} searches that its plan allows per day. Visitors of "
                 "your sites cannot search until 00:00 UTC, when the next day’s searches become available.",
@@ -212,10 +207,12 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
             )
             place = Link("How to send documents in batches", f"{public_url}/docs/documents")
             until = moment_text(datetime.fromtimestamp(int(use.period), UTC))
-            texts = _WarningTexts(
+            near = (
                 "80 percent of a day’s requests are used",
                 f"Your account has made {used} of the {allowed} requests that its plan allows per day. Once they are "
                 f"used up, further requests are rejected until {until}.",
+            )
+            full = (
                 f"A day’s requests are used up; further ones are rejected until {until}",
                 f"Your account has made all {allowed} requests that its plan allows per day. Until {until}, requests "
                 "with its private and search keys are rejected, and its pages here cannot be opened.",
@@ -223,34 +220,27 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
         case _:
             advice = "delete pages that visitors do not need, or exclude them from your sources."
             place = Link("Your sites", f"{public_url}/sites")
-            texts = _WarningTexts(
+            near = (
                 "80 percent of your plan’s pages are used",
                 f"Your sites have {used} of the {allowed} pages that your plan allows. Once they are used up, new ones "
                 "are rejected.",
+            )
+            full = (
                 "Your plan’s pages are used up; new ones are rejected",
                 f"Your sites have {used} pages, and your plan allows {allowed}. New pages are rejected. Existing "
                 "pages can still be searched and changed.",
             )
+    subject, text = full if is_full else near
     return Letter(
-        texts.full_subject if is_full else texts.near_subject,
+        subject,
         (
-            texts.full if is_full else texts.near,
+            text,
             f"What you can do: {advice} Or ask {operator_text(contact)} for a larger plan.",
             place,
             Link("Your usage", f"{public_url}/dashboard"),
             f"The site search at {public_url} sent this e-mail automatically.",
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _WarningTexts:
-    """Texts about one quota, for when it is nearly or fully used."""
-
-    near_subject: str
-    near: str
-    full_subject: str
-    full: str
 
 
 FAILED_RUNS_KIND = "failed_runs"
