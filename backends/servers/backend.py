@@ -18,7 +18,7 @@ from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.replies import readable, translated
 from backends.servers.server_url import ServerUrl
-from backends.servers.synonyms import Entries, synonym_entries
+from backends.servers.synonyms import Entries, SynonymIndex
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN
 
@@ -74,14 +74,14 @@ class ServerBackend(SearchBackend):
 
     def send_synonyms(self, index: str, settings: SearchSettings) -> None:
         name = checked_index_name(index)
-        entries = synonym_entries(settings)
+        entries = SynonymIndex.of(settings).entries
         with translated(index), readable():
             self._put_synonyms(name, entries, is_first=name not in self._sent_synonyms)
         self._sent_synonyms[name] = entries
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
         """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
-        entries = synonym_entries(query.settings)
+        entries = SynonymIndex.of(query.settings).entries
         if (
             # A preview must not replace the synonyms that the site's visitors search with.
             query.is_preview

@@ -21,7 +21,7 @@ from backends.base import Matched, SearchResult
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
 from backends.query import MATCH_ALL, SearchQuery
 from backends.sections import SECTIONS, unpack
-from backends.servers.synonyms import synonyms_of, words_by_first_letter
+from backends.servers.synonyms import SynonymIndex
 from backends.servers.tokenizer import (
     Fold,
     QueryPart,
@@ -203,11 +203,12 @@ class WordSearch:
             return ()
         words = query_parts(text, self.fold)
         parts = without_stop_words(words, query_stop_words(words, settings))
-        return parts if set(synonyms_of(settings, parts)) - set(synonyms_of(settings, self.parts)) else ()
+        index = SynonymIndex.of(settings)
+        return parts if set(index.synonyms_of(parts)) - set(index.synonyms_of(self.parts)) else ()
 
     def _similar_synonyms(self) -> Iterator[tuple[str, str]]:
         """Yield each word that may be a mistyped word of a synonym, with the most similar one."""
-        by_letter = words_by_first_letter(self.query.settings)
+        by_letter = SynonymIndex.of(self.query.settings).words_by_letter
         for sought in self._sought():
             # Comparing tens of thousands of words would take a second, so the first letter must be right.
             words = by_letter.get(sought.word[0], ())
@@ -234,7 +235,7 @@ class WordSearch:
         halves = {pair for pair in halves if all_words.issuperset(pair)}
         if halves:
             matched_words.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
-        for phrase in synonyms_of(self.query.settings, self.parts):
+        for phrase in SynonymIndex.of(self.query.settings).synonyms_of(self.parts):
             matched_words.update(phrase if all_words.issuperset(phrase) else ())
         return matched_words
 

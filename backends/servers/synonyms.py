@@ -7,8 +7,8 @@ is therefore accompanied by its usual inflected forms, so that a search for *cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 
 from backends.embedded.analysis.languages import stems_of_terms
 from backends.languages import LANGUAGES
@@ -33,33 +33,52 @@ The inflected forms of a one-way synonym are found, too: Typesense forgives no t
 Entries = tuple[Entry, ...]
 
 
-def synonym_entries(settings: SearchSettings) -> Entries:
-    """Return the synonyms of the settings that have an effect, in folded words, with inflected forms."""
-    return _entries(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
+@dataclass(frozen=True, slots=True)
+class SynonymIndex:
+    """The synonyms of a site that have an effect, in folded words with inflected forms, indexed for lookup.
+
+    Attributes:
+        by_first_word: Phrases that may be searched for, with the phrases that are then found, by their first words.
+        words_by_letter: Words of the phrases that may be searched for, by their first letters.
+    """
+
+    entries: Entries
+    by_first_word: Mapping[str, Sequence[tuple[Phrase, Sequence[Phrase]]]]
+    words_by_letter: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, settings: SearchSettings) -> SynonymIndex:
+        """Return the index of the settings' synonyms."""
+        return _index(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
+
+    def synonyms_of(self, parts: Iterable[QueryPart]) -> list[Phrase]:
+        """Return the phrases that are synonyms of a phrase in a query."""
+        words = tuple(word for part in parts if not part.excluded for word in part.words)
+        return [
+            phrase
+            for at, word in enumerate(words)
+            for searched, others in self.by_first_word.get(word, ())
+            if words[at : at + len(searched)] == searched
+            for phrase in others
+        ]
 
 
 @lru_cache(maxsize=64)
-def _entries(synonyms: Synonyms, language: str) -> Entries:
+def _index(synonyms: Synonyms, language: str) -> SynonymIndex:
     split = (tuple(map(tuple, each)) for each in synonyms_split(synonyms, split_words))
-    return tuple(
+    entries = tuple(
         (_with_forms(language, searched), _with_forms(language, tuple(dict.fromkeys((*others, *searched)))))
         for searched, others in split
         if searched and len({*searched, *others}) > 1
     )
-
-
-def words_by_first_letter(settings: SearchSettings) -> Mapping[str, Sequence[str]]:
-    """Return the words of the phrases that may be searched for, by their first letters."""
-    return _words_by_first_letter(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
-
-
-@lru_cache(maxsize=64)
-def _words_by_first_letter(synonyms: Synonyms, language: str) -> Mapping[str, Sequence[str]]:
+    by_word: dict[str, list[tuple[Phrase, Sequence[Phrase]]]] = {}
     by_letter: dict[str, dict[str, None]] = {}
-    for searched, _ in _entries(synonyms, language):
-        for word in chain.from_iterable(searched):
-            by_letter.setdefault(word[0], {})[word] = None
-    return {letter: tuple(words) for letter, words in by_letter.items()}
+    for searched, others in entries:
+        for phrase in searched:
+            by_word.setdefault(phrase[0], []).append((phrase, others))
+            for word in phrase:
+                by_letter.setdefault(word[0], {})[word] = None
+    return SynonymIndex(entries, by_word, {letter: tuple(words) for letter, words in by_letter.items()})
 
 
 def _with_forms(language: str, phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
@@ -86,35 +105,11 @@ def inflected_forms(language: str, word: str) -> list[str]:
     return sorted(related, key=lambda form: (abs(len(form) - len(word)), form))[:_MAX_FORMS]
 
 
-def synonyms_of(settings: SearchSettings, parts: Iterable[QueryPart]) -> list[Phrase]:
-    """Return the phrases that are synonyms of a phrase in a query."""
-    words = tuple(word for part in parts if not part.excluded for word in part.words)
-    by_first_word = _entries_by_first_word(settings.synonyms, settings.language or _DEFAULT_LANGUAGE)
-    return [
-        phrase
-        for at, word in enumerate(words)
-        for searched, others in by_first_word.get(word, ())
-        if words[at : at + len(searched)] == searched
-        for phrase in others
-    ]
-
-
-@lru_cache(maxsize=64)
-def _entries_by_first_word(
-    synonyms: Synonyms, language: str
-) -> Mapping[str, Sequence[tuple[Phrase, Sequence[Phrase]]]]:
-    by_word: dict[str, list[tuple[Phrase, Sequence[Phrase]]]] = {}
-    for searched, others in _entries(synonyms, language):
-        for phrase in searched:
-            by_word.setdefault(phrase[0], []).append((phrase, others))
-    return by_word
-
-
 class SynonymChange:
     """The difference between the synonyms of two settings."""
 
     def __init__(self, before: SearchSettings, after: SearchSettings):
-        old, new = synonym_entries(before), synonym_entries(after)
+        old, new = SynonymIndex.of(before).entries, SynonymIndex.of(after).entries
         changed = (
             cluster
             for cluster in _clusters([*old, *new])

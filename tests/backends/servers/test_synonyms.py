@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.query import OneWaySynonyms, SearchSettings, Synonyms
-from backends.servers.synonyms import SynonymChange, inflected_forms, synonym_entries
+from backends.servers.synonyms import SynonymChange, SynonymIndex, inflected_forms
 
 CAR = ("car", "automobile")
 TV = ("tv", "television set")
@@ -75,10 +75,12 @@ def test_word_without_inflected_forms_stands_alone(language: str, word: str) -> 
 
 
 def test_forms_are_added_to_the_last_word_of_a_phrase_and_displace_no_synonym() -> None:
-    ((searched, others),) = synonym_entries(SearchSettings(synonyms=(OneWaySynonyms("tablet", ("galaxy tab",)),)))
+    ((searched, others),) = SynonymIndex.of(
+        SearchSettings(synonyms=(OneWaySynonyms("tablet", ("galaxy tab",)),))
+    ).entries
     assert ("tablets",) in searched
     assert ("galaxy", "tabs") in others
     assert ("galaxies", "tab") not in others
     large = tuple(f"word{chr(97 + at // 26)}{chr(97 + at % 26)}" for at in range(60))
-    ((searched, _),) = synonym_entries(SearchSettings(synonyms=(large,)))
+    ((searched, _),) = SynonymIndex.of(SearchSettings(synonyms=(large,))).entries
     assert searched == tuple((word,) for word in large)
