@@ -24,6 +24,7 @@ from app.apidoc.document import (
 from app.apidoc.examples import ERRORS, GATEWAY_ERRORS
 from app.errors import STATUS, ErrorCode
 from app.web.auth import BEARER
+from app.web.error_handlers import ErrorResponder
 from app.web.parsing import StrictParser, read_nothing
 from app.web.policy import OperationPolicy, set_policy
 from schemas.base import ErrorSchema, RateLimitErrorSchema
@@ -82,6 +83,12 @@ class ApiBlueprint(SmorestBlueprint):
         """Parse arguments as in flask-smorest, but share one schema instance among requests: creating one is slow."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
+
+    def error_responder(self, respond: ErrorResponder) -> ErrorResponder:
+        """Let a function render errors before others do; it returns ``None`` for errors at other URLs."""
+        # Before the responder of this API, which would otherwise render the error in its own format.
+        self.record_once(lambda state: state.app.extensions["error_responders"].insert(0, respond))
+        return respond
 
     def undocumented_body(self, schema: type[Schema]) -> Callable[[View], View]:
         """Read an optional body that the OpenAPI document doesn't describe.

@@ -12,7 +12,6 @@ from urllib.parse import urlencode, urljoin
 
 import orjson
 from flask import Response, g, request
-from flask.blueprints import BlueprintSetupState
 from marshmallow import ValidationError
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
@@ -204,11 +203,7 @@ blp = ApiBlueprint(
 )
 
 
-@blp.record_once
-def _answer_errors(state: BlueprintSetupState) -> None:
-    state.app.extensions["error_responders"].insert(0, respond)
-
-
+@blp.error_responder
 def respond(error: ApiError) -> Response | None:
     """Render errors of this API in its own format."""
     if not request.path.startswith(PREFIX):

@@ -10,7 +10,6 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 from flask import Response, request
-from flask.blueprints import BlueprintSetupState
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.clock import now
@@ -234,11 +233,7 @@ _ERRORS = {
 }
 
 
-@blp.record_once
-def _answer_errors(state: BlueprintSetupState) -> None:
-    state.app.extensions["error_responders"].insert(0, respond)
-
-
+@blp.error_responder
 def respond(error: ApiError) -> Response | None:
     """Render errors of this API in its own format."""
     return json_answer(error_body(error), error_status(error)) if request.path == PATH else None

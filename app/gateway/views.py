@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from flask import Response, request
-from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
 from app.apidoc.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
@@ -96,12 +95,7 @@ _BODY_ERRORS = {
 }
 
 
-@blp.record_once
-def _answer_errors(state: BlueprintSetupState) -> None:
-    # First, because the responder of this API would otherwise render the error in its own format.
-    state.app.extensions["error_responders"].insert(0, respond)
-
-
+@blp.error_responder
 def respond(error: ApiError) -> Response | None:
     """Render errors of paths below ``/engine`` in Meilisearch's format."""
     if not is_gateway_path(request.path):
