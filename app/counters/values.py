@@ -18,14 +18,10 @@ class CountersUnavailable(Exception):
     """The counter store is unreachable, locked, full, or too slow. ``__cause__`` is the underlying error.
 
     The message is for the operator's log, not for callers, because it may name a file.
-
-    Attributes:
-        retry_after: Seconds after which a retry makes sense.
     """
 
-    def __init__(self, message: str = "The counter store is unavailable.", *, retry_after: int = 5):
-        super().__init__(message)
-        self.retry_after = retry_after
+    retry_after = 5
+    """Seconds after which a retry makes sense."""
 
 
 class AnswerLost(CountersUnavailable):

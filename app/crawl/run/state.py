@@ -74,15 +74,10 @@ class RunFailed(Exception):
 
 
 class RunControl:
-    """Signals the threads of a run to stop. Thread-safe.
+    """Signals the threads of a run to stop. Thread-safe."""
 
-    Args:
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
-        self._started_at = clock()
+    def __init__(self) -> None:
+        self._started_at = time.monotonic()
         self._ended = threading.Event()
         self._signal: type[Exception] = RunInterrupted
 
@@ -113,7 +108,7 @@ class RunControl:
     @property
     def has_used_its_turn(self) -> bool:
         """Whether the run should yield to queued runs."""
-        return self._clock() - self._started_at >= TURN_SECONDS
+        return time.monotonic() - self._started_at >= TURN_SECONDS
 
     def check(self) -> None:
         """Check that the run was not stopped.
