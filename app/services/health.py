@@ -39,6 +39,9 @@ class ReadOnly(Exception):
     """The database responds but does not accept changes."""
 
 
+_FAILURES = (BackendError, CountersUnavailable, OSError, ReadOnly)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Result of the last check of one dependency.
@@ -127,21 +130,15 @@ class HealthMonitor:
         began = time.perf_counter()
         try:
             free_share = probe()
-        except (BackendError, CountersUnavailable, OSError, ReadOnly) as error:
-            return self._failed(name, since, began, error)
         except Exception as error:
-            if not is_unavailable(error):
+            if not (isinstance(error, _FAILURES) or is_unavailable(error)):
                 raise
-            return self._failed(name, since, began, error)
+            if since is None:
+                log.warning("the %s fails: %s", name, error)
+            return Finding(since or now(), time.perf_counter() - began)
         if since is not None:
             log.warning("the %s works again", name)
         return Finding(None, time.perf_counter() - began, free_share)
-
-    @staticmethod
-    def _failed(name: str, since: datetime | None, began: float, error: Exception) -> Finding:
-        if since is None:
-            log.warning("the %s fails: %s", name, error)
-        return Finding(since or now(), time.perf_counter() - began)
 
     def _look_for_indexes(self) -> None:
         try:
@@ -277,39 +274,35 @@ def _search_troubles(health: HealthMonitor, sites: Sequence[Site]) -> list[Troub
     ]
 
 
+_CHANGE_TROUBLES = (
+    (
+        DISK,
+        "The service cannot store data.",
+        "Searches work, but some may be missing from the analytics. New pages and other changes may be rejected; send "
+        "them again later.",
+    ),
+    (
+        DATABASE,
+        "Changes are not possible.",
+        "Searches work, and appear in the analytics later. New pages and changes to sites and keys are rejected; send "
+        "them again later.",
+    ),
+    (
+        COUNTERS,
+        "Usage cannot be counted.",
+        "Searches work and are not charged. New pages and changes to sites and keys are rejected; send them again "
+        "later. The usage shown here may be too low.",
+    ),
+)
+"""Kind, title, and effect of problems with dependencies that changes need."""
+
+
 def _failed_change_troubles(health: HealthMonitor) -> list[Trouble]:
-    troubles = []
-    if since := health.failing_since(DISK):
-        troubles.append(
-            Trouble(
-                "disk",
-                "The service cannot store data.",
-                "Searches work, but some may be missing from the analytics. New pages and other changes may be "
-                "rejected; send them again later.",
-                since,
-            )
-        )
-    if since := health.failing_since(DATABASE):
-        troubles.append(
-            Trouble(
-                "database",
-                "Changes are not possible.",
-                "Searches work, and appear in the analytics later. New pages and changes to sites and keys are "
-                "rejected; send them again later.",
-                since,
-            )
-        )
-    if since := health.failing_since(COUNTERS):
-        troubles.append(
-            Trouble(
-                "counters",
-                "Usage cannot be counted.",
-                "Searches work and are not charged. New pages and changes to sites and keys are rejected; send "
-                "them again later. The usage shown here may be too low.",
-                since,
-            )
-        )
-    return troubles
+    return [
+        Trouble(kind, title, effect, since)
+        for kind, title, effect in _CHANGE_TROUBLES
+        if (since := health.failing_since(kind))
+    ]
 
 
 def _late_change_troubles(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
