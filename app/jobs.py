@@ -143,13 +143,13 @@ class Jobs:
             # Bounded, because gunicorn kills a worker that takes too long to stop, and the writes below would be lost.
             thread.join(timeout=10)
         self._worker.stop()
-        _attempt(Job("webhooks", 0, self._runtime.deliverer.stop))
-        _attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
-        _attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
-        _attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
+        _attempt("webhooks", self._runtime.deliverer.stop)
+        _attempt("keys-last-used", self._runtime.keys_last_used.flush)
+        _attempt("key-exposures", self._runtime.key_exposures.flush)
+        _attempt("late-charges", self._runtime.late_charges.settle)
         self._runtime.late_charges.close()
         # Must come after the late charges, which change the usage to copy.
-        _attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
+        _attempt("usage-copies", self._runtime.usage_copies.finish)
         self._runtime.events.stop()
 
     def run_all(self) -> None:
@@ -180,7 +180,7 @@ class Jobs:
             for build, sites in builds:
                 for site_id in sites:
                     if not self._stopping.is_set():
-                        _attempt(Job(f"missing-index {site_id}", 0, partial(build, site_id)))
+                        _attempt(f"missing-index {site_id}", partial(build, site_id))
             return len(missing) + len(outdated)
 
     def _keep_restoring(self) -> None:
@@ -193,7 +193,7 @@ class Jobs:
 
         tries = 0
         while remaining != 0 and not self._stopping.is_set():
-            _attempt(Job("missing-indexes", 0, restore))
+            _attempt("missing-indexes", restore)
             if remaining != 0:
                 tries += 1
                 self._stopping.wait(RESTORE_PAUSES.after(tries))
@@ -203,7 +203,7 @@ class Jobs:
         while not self._stopping.wait(0.5):
             for job in jobs:
                 if time.monotonic() >= job.due_at:
-                    _attempt(job)
+                    _attempt(job.name, job.run)
                     # The interval starts when the job ends, so that a slow job does not run without a pause.
                     job.due_at = time.monotonic() + job.every_seconds
 
@@ -267,19 +267,19 @@ class _LaggingSites:
 
     def _update(self, site_id: int, revision: int) -> None:
         # A problem with one site must not delay other sites.
-        if not _attempt(Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))):
+        if not _attempt(f"lagging-site {site_id}", partial(self._runtime.indexer.apply, site_id, revision)):
             self._failing.note_failure(site_id)
 
 
-def _attempt(job: Job) -> bool:
-    """Run a job once and return whether it succeeded. Failures are logged."""
+def _attempt(name: str, work: Callable[[], object]) -> bool:
+    """Do a piece of work and return whether it succeeded. Failures are logged."""
     try:
-        job.run()
+        work()
     except Exception as error:
         if is_unavailable(error) or isinstance(error, _AWAY):
-            log.warning("job %s is postponed: %s", job.name, error)
+            log.warning("job %s is postponed: %s", name, error)
         else:
-            log.exception("job %s failed", job.name)
+            log.exception("job %s failed", name)
         return False
     return True
 
@@ -304,7 +304,7 @@ def _end_syncs(runtime: Runtime) -> None:
     """End lapsed syncs and resume interrupted sweeps. A separate job, since an unavailable engine delays it."""
     runtime.syncs.lapse()
     for sweep in runtime.syncs.interrupted():
-        _attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
+        _attempt(f"sync {sweep.sync_id}", partial(runtime.syncs.resume, sweep))
 
 
 def _warn_owners(runtime: Runtime) -> None:
