@@ -20,7 +20,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
 from app.services.engines import DELETE_INDEX, PURGE_SITE, REVOKE_CREDENTIAL, add_task
-from app.storage.database import ROW_LOCK, Database
+from app.storage.database import ROW_LOCK, Database, read_page
 from app.wording import counted, number
 from schemas.validation.sites import domain_of
 
@@ -145,8 +145,7 @@ def list_sites(
         only: ID of the only site that the caller may see; ``None`` for all.
     """
     own = [listed(account_id), *([] if only is None else [Site.id == only])]
-    sites = session.scalars(select(Site).where(*own).order_by(Site.id).limit(limit).offset(offset)).all()
-    return sites, session.scalar(select(func.count()).select_from(Site).where(*own)) or 0
+    return read_page(session, select(Site).where(*own).order_by(Site.id), limit=limit, offset=offset)
 
 
 def count_sites(session: Session, account_id: int) -> int:

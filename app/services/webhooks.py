@@ -18,7 +18,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Account, Webhook, WebhookDelivery
 from app.models.base import has_come, to_microseconds
 from app.services.sites import describe_account, get_account
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 from app.wording import counted
 
 TRIES = 8
@@ -58,9 +58,8 @@ def list_deliveries(
 ) -> tuple[Sequence[WebhookDelivery], int]:
     """Return one page of a webhook's deliveries, newest first, and their total number."""
     of_webhook = WebhookDelivery.webhook_id == webhook.id
-    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    page = session.scalars(select(WebhookDelivery).where(of_webhook).order_by(*order).limit(limit).offset(offset))
-    return page.all(), session.scalar(select(func.count()).select_from(WebhookDelivery).where(of_webhook)) or 0
+    newest = select(WebhookDelivery).where(of_webhook).order_by(*_NEWEST_FIRST)
+    return read_page(session, newest, limit=limit, offset=offset)
 
 
 def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
@@ -98,6 +97,7 @@ def claim_delivery(session: Session) -> Claim | None:
     return Claim(webhook.lease, webhook.id, delivery.id, delivery.attempts, webhook.url, delivery.payload)
 
 
+_NEWEST_FIRST = WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc()
 _ANY_WAITING = select(WebhookDelivery.id).where(WebhookDelivery.due_at.is_not(None)).limit(1)
 """Built once, since every process asks each second, and the query of due deliveries takes three times as long."""
 
@@ -188,8 +188,7 @@ def bound_waiting(session: Session, webhook_id: str) -> None:
 def _fail_waiting(session: Session, webhook_id: str, keep: int, error: str) -> None:
     """Fail the waiting deliveries of a webhook, except the newest ``keep``."""
     waiting = WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.due_at.is_not(None)
-    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*order).offset(keep)).all()
+    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*_NEWEST_FIRST).offset(keep)).all()
     if ids:
         failed = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids))
         session.execute(failed.values(status="failed", due_at=None, error=error))
@@ -198,8 +197,7 @@ def _fail_waiting(session: Session, webhook_id: str, keep: int, error: str) -> N
 
 def _delete_old(session: Session, webhook_id: str) -> None:
     of_webhook = WebhookDelivery.webhook_id == webhook_id
-    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    newest = select(WebhookDelivery.id).where(of_webhook).order_by(*order).limit(MAX_FINISHED)
+    newest = select(WebhookDelivery.id).where(of_webhook).order_by(*_NEWEST_FIRST).limit(MAX_FINISHED)
     session.execute(
         delete(WebhookDelivery).where(of_webhook, WebhookDelivery.due_at.is_(None), WebhookDelivery.id.not_in(newest))
     )
@@ -298,13 +296,8 @@ def get_webhook(session: Session, account_id: int, webhook_id: str, *, lock: boo
 
 def list_webhooks(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Webhook], int]:
     """Return one page of the account's webhooks, oldest first, and their total number."""
-    owned = select(Webhook).where(Webhook.account_id == account_id)
-    webhooks = session.scalars(owned.order_by(Webhook.created_at, Webhook.id).limit(limit).offset(offset)).all()
-    return webhooks, _count(session, account_id)
-
-
-def _count(session: Session, account_id: int) -> int:
-    return session.scalar(select(func.count()).select_from(Webhook).where(Webhook.account_id == account_id)) or 0
+    oldest = select(Webhook).where(Webhook.account_id == account_id).order_by(Webhook.created_at, Webhook.id)
+    return read_page(session, oldest, limit=limit, offset=offset)
 
 
 def create_webhook(session: Session, account_id: int, *, url: str, events: list[str], active: bool) -> Webhook:
@@ -314,7 +307,8 @@ def create_webhook(session: Session, account_id: int, *, url: str, events: list[
         ApiError: 403 if the account has reached its limit.
     """
     get_account(session, account_id, lock=True)
-    if _count(session, account_id) >= MAX_WEBHOOKS:
+    count = session.scalar(select(func.count()).select_from(Webhook).where(Webhook.account_id == account_id)) or 0
+    if count >= MAX_WEBHOOKS:
         raise ApiError(
             ErrorCode.WEBHOOK_LIMIT_REACHED, f"An account can have {counted(MAX_WEBHOOKS, 'webhook')}; delete one."
         )

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
-from sqlalchemy import CursorResult, TextClause, create_engine, event, text
+from sqlalchemy import CursorResult, Select, TextClause, create_engine, event, func, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -57,6 +57,12 @@ _OTHER_TABLES = ("42P01", "42703")
 """PostgreSQL's error codes for undefined tables and columns: the tables belong to another version of the program."""
 
 
+T = TypeVar("T")
+
+_POOL_SIZE = 16
+"""Connections kept per process; as many again are opened while they are in use."""
+
+
 def is_unavailable(error: BaseException) -> bool:
     """Whether ``error`` means that the database cannot work now, rather than that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
@@ -73,29 +79,28 @@ class Database:
     Args:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
         busy_timeout_seconds: Maximum seconds that a statement waits for a lock of another process.
-        pool_size: Connections kept per process (PostgreSQL).
     """
 
-    def __init__(self, url: str, *, busy_timeout_seconds: float = 5.0, pool_size: int = 16):
+    def __init__(self, url: str, *, busy_timeout_seconds: float = 5.0):
         self.url: URL = normalized_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._busy_timeout_seconds = busy_timeout_seconds
         self._turns = _WriterTurns(busy_timeout_seconds)
-        self.engine = self._create_engine(pool_size)
+        self.engine = self._create_engine()
         # Rows stay readable after the commit: views use them when their transaction is over.
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
         )
 
-    def _create_engine(self, pool_size: int) -> Engine:
+    def _create_engine(self) -> Engine:
         if self.is_sqlite:
             engine = create_engine(
                 self.url,
                 connect_args={"timeout": self._busy_timeout_seconds, "check_same_thread": False},
                 hide_parameters=True,  # Errors are logged, and parameters contain customers' data.
-                pool_size=pool_size,
-                max_overflow=pool_size,
+                pool_size=_POOL_SIZE,
+                max_overflow=_POOL_SIZE,
             )
             event.listen(engine, "do_connect", self._make_private)
             event.listen(engine, "connect", _prepare_sqlite)
@@ -115,8 +120,8 @@ class Database:
                 "options": f"-c lock_timeout={milliseconds} -c timezone=UTC",
             },
             hide_parameters=True,
-            pool_size=pool_size,
-            max_overflow=pool_size,
+            pool_size=_POOL_SIZE,
+            max_overflow=_POOL_SIZE,
             pool_timeout=self._busy_timeout_seconds,
             # A restarted server leaves dead connections in the pool.
             pool_pre_ping=True,
@@ -287,6 +292,12 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA cache_size=-16384")
     cursor.execute(f"PRAGMA soft_heap_limit={SQLITE_BYTES}")
     cursor.close()
+
+
+def read_page(session: Session, query: Select[T], *, limit: int, offset: int) -> tuple[Sequence[T], int]:
+    """Return one page of the rows that an ordered query selects, and the total number of rows."""
+    total = session.scalar(query.with_only_columns(func.count(), maintain_column_froms=True).order_by(None)) or 0
+    return session.scalars(query.limit(limit).offset(offset)).all(), total
 
 
 def execute_rows(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.crawl.fetch.addresses import Scope, normalize_url
@@ -17,6 +17,7 @@ from app.crawl.sources.runs import RUNS_KEPT, list_runs
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.models.base import from_microseconds
 from app.services.indexing.stored_documents import read_stored
+from app.storage.database import read_page
 from app.wording import csv_lines
 
 MAX_REFERRERS = 10
@@ -161,11 +162,11 @@ def list_dead_links(session: Session, source: Source, *, limit: int, offset: int
     dead = select(RunPage).where(
         RunPage.run_id == run.id, RunPage.reason.in_(_DEAD), or_(RunPage.found_on.is_not(None), RunPage.depth > 0)
     )
-    pages = session.scalars(dead.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
+    pages, total = read_page(session, dead.order_by(RunPage.position, RunPage.url), limit=limit, offset=offset)
     recorded = {page.url: [page.found_on] if page.found_on is not None else [] for page in pages}
     found_on = _referrers(session, [source.id], recorded)
     links = [DeadLink(page.url, _DEAD[page.reason or ""], found_on[page.url]) for page in pages]
-    return DeadLinks(run, links, session.scalar(select(func.count()).select_from(dead.subquery())) or 0)
+    return DeadLinks(run, links, total)
 
 
 def encode_dead_links(links: Iterable[DeadLink]) -> str:

@@ -21,7 +21,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import Account, RunPage, Site, Source, SourceRun
 from app.models.base import has_come
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 
 ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
 for _status in ("finished", "failed", "cancelled"):
@@ -195,8 +195,7 @@ def _cancel(run: SourceRun) -> None:
 def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
     """Return one page of a source's runs, newest first, and their total number."""
     query = select(SourceRun).where(SourceRun.source_id == source.id)
-    runs = session.scalars(newest_first(query).limit(limit).offset(offset)).all()
-    return runs, session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    return read_page(session, newest_first(query), limit=limit, offset=offset)
 
 
 _RUN_ID = re.compile(r"run_[0-9a-f]{20}", re.ASCII)
@@ -230,8 +229,7 @@ def list_reported(session: Session, run: SourceRun, *, limit: int, offset: int) 
     The report lists the URLs that the run did not index, and indexed ones with a remark.
     """
     query = select(RunPage).where(RunPage.run_id == run.id, _is_reported())
-    pages = session.scalars(query.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
-    return pages, session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    return read_page(session, query.order_by(RunPage.position, RunPage.url), limit=limit, offset=offset)
 
 
 def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:

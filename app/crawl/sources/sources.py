@@ -23,7 +23,7 @@ from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, Site, Source, SourcePage, SourceRun
 from app.services.sites import account_suspended, get_site, listed, site_inactive
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 from app.tokens import make_hook_token, read_hook_token
 from app.wording import counted
 
@@ -122,14 +122,8 @@ def list_sources(
         ApiError: 404.
     """
     site = get_site(session, account_id, site_id)
-    sources = session.scalars(
-        select(Source)
-        .where(Source.site_id == site.id)
-        .order_by(Source.created_at, Source.id)
-        .limit(limit)
-        .offset(offset)
-    ).all()
-    return sources, count_sources(session, site.id)
+    oldest = select(Source).where(Source.site_id == site.id).order_by(Source.created_at, Source.id)
+    return read_page(session, oldest, limit=limit, offset=offset)
 
 
 def count_sources(session: Session, site_id: int) -> int:

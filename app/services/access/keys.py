@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -15,7 +15,7 @@ from app.models import Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
 from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, listed
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 from app.tokens import hash_token, is_key_id, make_key_id, make_token
 from app.wording import counted
 
@@ -55,11 +55,8 @@ def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, of
         ApiError: 404.
     """
     site = get_site(session, account_id, site_id)
-    keys = session.scalars(
-        select(Key).where(Key.site_id == site.id).order_by(Key.created_at, Key.id).limit(limit).offset(offset)
-    ).all()
-    total = session.scalar(select(func.count()).select_from(Key).where(Key.site_id == site.id)) or 0
-    return keys, total
+    oldest = select(Key).where(Key.site_id == site.id).order_by(Key.created_at, Key.id)
+    return read_page(session, oldest, limit=limit, offset=offset)
 
 
 def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash: str) -> Key | None:

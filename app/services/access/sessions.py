@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -17,6 +17,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.models import Session as Login
 from app.services.access.callers import Client
+from app.storage.database import read_page
 from app.tokens import hash_token, read_signed, sign
 
 _BROWSERS = (
@@ -145,10 +146,8 @@ def session_id(token_hash: str) -> str:
 
 def list_sessions(session: Session, member_id: int, *, limit: int, offset: int) -> tuple[Sequence[Login], int]:
     """Return one page of a member's live sessions, newest first, and their total number."""
-    live = _live_of(member_id)
-    newest = select(Login).where(*live).order_by(Login.created_at.desc(), Login.token_hash)
-    total = session.scalar(select(func.count()).select_from(Login).where(*live)) or 0
-    return session.scalars(newest.limit(limit).offset(offset)).all(), total
+    newest = select(Login).where(*_live_of(member_id)).order_by(Login.created_at.desc(), Login.token_hash)
+    return read_page(session, newest, limit=limit, offset=offset)
 
 
 def end_session_of(session: Session, member_id: int, name: str) -> None:

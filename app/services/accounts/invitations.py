@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -15,7 +15,7 @@ from app.models import Invitation, Member
 from app.services.access.rights import Role
 from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, refuse_key
 from app.services.sites import account_suspended, get_account
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
 
 VALID = timedelta(days=7)
@@ -32,15 +32,9 @@ def invitation_not_found() -> ApiError:
 
 def list_invitations(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Invitation], int]:
     """Return one page of the account's open invitations, oldest first, and their total number."""
-    invitations = session.scalars(
-        select(Invitation)
-        .where(Invitation.account_id == account_id)
-        .order_by(Invitation.created_at, Invitation.id)
-        .limit(limit)
-        .offset(offset)
-    ).all()
-    total = session.scalar(select(func.count()).select_from(Invitation).where(Invitation.account_id == account_id))
-    return invitations, total or 0
+    of_account = select(Invitation).where(Invitation.account_id == account_id)
+    oldest = of_account.order_by(Invitation.created_at, Invitation.id)
+    return read_page(session, oldest, limit=limit, offset=offset)
 
 
 def create_invitation(

@@ -15,7 +15,7 @@ from app.models import Account, EmailChange, Invitation, Member
 from app.models import Session as Login
 from app.services.access.rights import Role
 from app.services.sites import MAX_INT64, get_account
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, read_page
 from app.wording import counted
 from backends.text import normalized
 
@@ -85,11 +85,8 @@ def lock_member(session: Session, member_id: int) -> Member | None:
 
 def list_members(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Member], int]:
     """Return one page of the account's members, oldest first, and their total number."""
-    members = session.scalars(
-        select(Member).where(Member.account_id == account_id).order_by(Member.id).limit(limit).offset(offset)
-    ).all()
-    total = session.scalar(select(func.count()).select_from(Member).where(Member.account_id == account_id)) or 0
-    return members, total
+    oldest = select(Member).where(Member.account_id == account_id).order_by(Member.id)
+    return read_page(session, oldest, limit=limit, offset=offset)
 
 
 def add_member(
