@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -159,17 +158,16 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Totals over all sites, from the database."""
-
-    documents: int
-    deleted_sites: int
-    suspended_accounts: int
-    indexes_behind: int
-    indexes_failing: int
-    indexes_behind_seconds: float
-    runs_waiting: int
+_STORED = {
+    "search_documents": "Documents of all sites.",
+    "search_sites_deleted": "Deleted sites that are kept until they can no longer be restored.",
+    "search_accounts_suspended": "Suspended accounts.",
+    "search_indexes_behind": "Sites whose index lacks stored changes.",
+    "search_indexes_failing": "Sites whose index lacks stored changes because its last update failed.",
+    "search_indexes_behind_seconds": "Age of the oldest stored change that is missing from an index, in seconds.",
+    "search_source_runs_waiting": "Source runs that are waiting for a worker.",
+}
+"""Gauges that are read from the database, and their descriptions."""
 
 
 class InstallationMetrics:
@@ -202,19 +200,8 @@ class InstallationMetrics:
             labels=["source"],
         )
         stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
-        if stored is not None:
-            yield GaugeMetricFamily("search_documents", "Documents of all sites.", stored.documents)
-            deleted = "Deleted sites that are kept until they can no longer be restored."
-            yield GaugeMetricFamily("search_sites_deleted", deleted, stored.deleted_sites)
-            yield GaugeMetricFamily("search_accounts_suspended", "Suspended accounts.", stored.suspended_accounts)
-            behind = "Sites whose index lacks stored changes."
-            yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
-            failing = "Sites whose index lacks stored changes because its last update failed."
-            yield GaugeMetricFamily("search_indexes_failing", failing, stored.indexes_failing)
-            late = "Age of the oldest stored change that is missing from an index, in seconds."
-            yield GaugeMetricFamily("search_indexes_behind_seconds", late, stored.indexes_behind_seconds)
-            waiting = "Source runs that are waiting for a worker."
-            yield GaugeMetricFamily("search_source_runs_waiting", waiting, stored.runs_waiting)
+        for name, value in (stored or {}).items():
+            yield GaugeMetricFamily(name, _STORED[name], value)
         if events is not None:
             on_disk = "Searches and clicks on this machine's disk that are not in the database yet."
             yield GaugeMetricFamily("search_events_waiting", on_disk, events)
@@ -254,21 +241,20 @@ class InstallationMetrics:
         yield works
         yield seconds
 
-    def _read_database(self) -> Stored:
+    def _read_database(self) -> dict[str, float]:
         with self._runtime.database.read() as session:
             behind = find_lagging(session)
             since = min((site.since for site in behind if site.since is not None), default=None)
-            return Stored(
-                documents=int(
-                    session.scalar(select(func.sum(Site.document_count)).where(Site.deleted_at.is_(None))) or 0
-                ),
-                deleted_sites=session.scalar(select(func.count(Site.deleted_at))) or 0,
-                suspended_accounts=session.scalar(select(func.count(Account.suspended_at))) or 0,
-                indexes_behind=len(behind),
-                indexes_failing=sum(site.error is not None for site in behind),
-                indexes_behind_seconds=0.0 if since is None else max(0.0, (now() - since).total_seconds()),
-                runs_waiting=count_waiting(session),
-            )
+            documents = select(func.sum(Site.document_count)).where(Site.deleted_at.is_(None))
+            return {
+                "search_documents": int(session.scalar(documents) or 0),
+                "search_sites_deleted": session.scalar(select(func.count(Site.deleted_at))) or 0,
+                "search_accounts_suspended": session.scalar(select(func.count(Account.suspended_at))) or 0,
+                "search_indexes_behind": len(behind),
+                "search_indexes_failing": sum(site.error is not None for site in behind),
+                "search_indexes_behind_seconds": 0.0 if since is None else max(0.0, (now() - since).total_seconds()),
+                "search_source_runs_waiting": count_waiting(session),
+            }
 
     def _count_events(self) -> int:
         return self._runtime.waiting_events.count(
