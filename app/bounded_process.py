@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 MAX_CPU_SECONDS = 10
 """CPU seconds for one task, or one piece of a stream."""
@@ -83,14 +82,6 @@ class BoundedProcess:
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._tasks = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def call(self, task: Callable[..., T], *arguments: Any) -> T:
         """Run a task and return its result.

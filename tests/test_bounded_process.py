@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from io import BytesIO
 
 import pytest
@@ -45,7 +46,7 @@ def spin_after_one(source: Source) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[BoundedProcess]:
-    with BoundedProcess() as process:
+    with closing(BoundedProcess()) as process:
         yield process
 
 
@@ -73,7 +74,7 @@ def test_failed_task_reports_its_bound_and_the_next_task_runs(
 
 @pytest.mark.slow
 def test_task_over_its_cpu_time_is_stopped_and_the_next_task_runs() -> None:
-    with BoundedProcess(cpu_seconds=0) as process:
+    with closing(BoundedProcess(cpu_seconds=0)) as process:
         with pytest.raises(BoundExceeded) as refusal:
             process.call(spin)
         assert refusal.value.bound is Bound.TIME

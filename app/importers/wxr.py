@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from xml.parsers import expat
@@ -41,7 +41,7 @@ def read_wxr(stream: ByteStream) -> Iterator[Read]:
     Raises:
         UnreadableFile: The file is not a WordPress export, or takes too much time or memory to read.
     """
-    with BoundedProcess() as process:
+    with closing(BoundedProcess()) as process:
         try:
             for read in process.stream(_read_until_unreadable, stream):
                 if isinstance(read, Problem):

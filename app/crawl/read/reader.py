@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from app.bounded_process import MAX_CPU_SECONDS, MAX_SECONDS, Bound, BoundedProcess, BoundExceeded
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class PageReader:
-    """Reads one file at a time in a separate process. A context manager; close it after use.
+    """Reads one file at a time in a separate process. Close it after use.
 
     Each method also raises :class:`NotIndexed` for a file that takes too much time (``timeout``) or memory
     (``too_large``).
@@ -43,14 +42,6 @@ class PageReader:
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
         self._process = BoundedProcess(cpu_seconds, seconds)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

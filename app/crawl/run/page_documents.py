@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -228,7 +229,7 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
     """
     if len(body) > MAX_PAGE_BYTES:
         raise NotIndexed(Reason.TOO_LARGE, f"The file has more than {MAX_PAGE_BYTES // 1_048_576} MiB.")
-    with PageReader() as reader:
+    with closing(PageReader()) as reader:
         page = reader.read(Fetched(url, 200, {"content-type": content_type}, body))
     if page.skip_reason is Reason.EMPTY:
         raise NotIndexed(page.skip_reason, "The file contains no text.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -32,7 +33,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[PageReader]:
-    with PageReader() as reader:
+    with closing(PageReader()) as reader:
         yield reader
 
 
@@ -74,7 +75,7 @@ def test_slow_field_rules_fail_only_their_page(rule: dict[str, object]) -> None:
     html = f'<script type="application/ld+json">{nested}</script>' + "<div>words " * 20_000
     rules = FieldRules(tuple({"name": f"f{number}", **rule} for number in range(50)))
 
-    with PageReader(cpu_seconds=1) as reader:
+    with closing(PageReader(cpu_seconds=1)) as reader:
         reason, fields = None, {}
         try:
             fields = dict(reader.read(fetched(html), None, rules).fields)
@@ -131,7 +132,7 @@ def test_office_files_with_too_many_elements_are_rejected_and_reader_survives(re
 
 def test_page_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None:
     endless = "<p><b>x</b></p>" * 500_000
-    with PageReader(cpu_seconds=0) as reader:
+    with closing(PageReader(cpu_seconds=0)) as reader:
         with pytest.raises(NotIndexed) as refusal:
             reader.read(fetched(endless))
         assert refusal.value.reason == "timeout"
@@ -139,7 +140,7 @@ def test_page_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None
 
 
 def test_page_that_exceeds_the_wall_clock_limit_times_out() -> None:
-    with PageReader(seconds=0.0) as reader, pytest.raises(NotIndexed) as refusal:
+    with closing(PageReader(seconds=0.0)) as reader, pytest.raises(NotIndexed) as refusal:
         reader.read(fetched("<p>Boats" * 100_000))
 
     assert refusal.value.reason == "timeout"
@@ -147,7 +148,7 @@ def test_page_that_exceeds_the_wall_clock_limit_times_out() -> None:
 
 def test_killed_reader_process_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     others = set(multiprocessing.active_children())
-    with PageReader() as reader:
+    with closing(PageReader()) as reader:
         assert reader.read(fetched("<p>Boats")).content == "Boats"
         [process] = set(multiprocessing.active_children()) - others
         process.kill()
@@ -182,7 +183,7 @@ def test_feeds_sitemaps_and_posts_are_read_in_the_reader_process(reader: PageRea
 
 @pytest.mark.parametrize("kind", NESTED)
 def test_too_deeply_nested_feeds_and_sitemaps_are_rejected_quickly(kind: str) -> None:
-    with PageReader(cpu_seconds=4) as reader, pytest.raises(NotIndexed) as refusal:
+    with closing(PageReader(cpu_seconds=4)) as reader, pytest.raises(NotIndexed) as refusal:
         getattr(reader, f"read_{kind}")(fetched(NESTED[kind], "application/xml"))
 
     assert refusal.value.reason == "bad_source"
@@ -192,7 +193,7 @@ def test_too_deeply_nested_feeds_and_sitemaps_are_rejected_quickly(kind: str) ->
 def test_feed_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None:
     items = b"<rss><channel>" + b"<item><a/><a/></item>" * 100_000
 
-    with PageReader(cpu_seconds=0) as reader:
+    with closing(PageReader(cpu_seconds=0)) as reader:
         with pytest.raises(NotIndexed) as refusal:
             reader.read_feed(fetched(items, "application/xml"))
         assert refusal.value.reason == "timeout"

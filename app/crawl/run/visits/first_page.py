@@ -37,7 +37,7 @@ def read_first_page(
     with closing(Network(private_addresses=private_addresses)) as network:
         wait = wait_at_most(MAX_SECONDS)
         visitor = Visitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
-        with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
+        with closing(PageReader(MAX_CPU_SECONDS, MAX_SECONDS)) as reader:
             return _read(visitor, reader, source, selectors)
 
 
