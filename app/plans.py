@@ -62,6 +62,15 @@ def limit_or_unlimited(limit: int | None) -> int:
     return UNLIMITED if limit is None else min(limit, UNLIMITED)
 
 
+def describe_quota(searches_per_day: int | None, used_today: int) -> dict[str, int | bool]:
+    """Return an account's limit of daily searches and their use, as responses show them."""
+    return {
+        "daily_limit": limit_or_unlimited(searches_per_day),
+        "used_today": used_today,
+        "unlimited": searches_per_day is None,
+    }
+
+
 def per_month(limit: int | None) -> int | None:
     """Convert a daily limit to a limit for a month of 30 days."""
     return None if limit is None else limit * 30

@@ -11,7 +11,7 @@ from flask import Response, request
 from app.apidoc.openapi import ApiBlueprint
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.plans import limit_or_unlimited
+from app.plans import describe_quota
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
@@ -92,17 +92,8 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     results = encode_results(outcome.query, parameters["q"], outcome.timed, outcome.query_id, outcome.links)
     if warnings:
         results["warnings"] = warnings
-    limit = caller.account.limits.searches_per_day
-    return json_answer(
-        {
-            "results": results,
-            "remaining_quota": {
-                "daily_limit": limit_or_unlimited(limit),
-                "used_today": used_today(),
-                "unlimited": limit is None,
-            },
-        }
-    )
+    remaining = describe_quota(caller.account.limits.searches_per_day, used_today())
+    return json_answer({"results": results, "remaining_quota": remaining})
 
 
 suggestions_blp = ApiBlueprint("suggestions", __name__, description="Queries and titles that complete a prefix.")

@@ -15,7 +15,7 @@ from app.clock import now, today
 from app.counters.values import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.accounts import Dashboard, get_dashboard
-from app.plans import limit_or_unlimited, per_month
+from app.plans import describe_quota, limit_or_unlimited, per_month
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
@@ -71,11 +71,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         "index": site.engine_index if direct else site.index,
         "domain": site.domain,
         "plan": caller.account.plan,
-        "limits": {
-            "daily_limit": limit_or_unlimited(limits.searches_per_day),
-            "used_today": used_today(),
-            "unlimited": limits.searches_per_day is None,
-        },
+        "limits": describe_quota(limits.searches_per_day, used_today()),
         "usage_limits": {
             "max_indexed_pages": limit_or_unlimited(limits.documents),
             "search_queries_per_month": limit_or_unlimited(monthly),

@@ -23,7 +23,7 @@ from app.pages.forms import REFILLED, field_problems, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other, wants_page
 from app.pages.search.hits import show_hits
-from app.plans import limit_or_unlimited
+from app.plans import describe_quota
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.stored_documents import read_stored
@@ -215,17 +215,9 @@ def _page(
 
 def _as_json(site: Site) -> Response:
     results = _search(site, _parameters())
-    limit = current_caller().account.limits.searches_per_day
-    return json_answer(
-        {
-            "results": encode_results(results.query, request.args["q"], results.timed, results.query_id, results.links),
-            "remaining_quota": {
-                "daily_limit": limit_or_unlimited(limit),
-                "used_today": used_today(),
-                "unlimited": limit is None,
-            },
-        }
-    )
+    encoded = encode_results(results.query, request.args["q"], results.timed, results.query_id, results.links)
+    remaining = describe_quota(current_caller().account.limits.searches_per_day, used_today())
+    return json_answer({"results": encoded, "remaining_quota": remaining})
 
 
 _LABELS = {"pinned": "Pinned results", "hidden": "Hidden results"}
