@@ -209,7 +209,7 @@ class AnalyticsSchema(Schema):
 
     total_searches = fields.Integer(required=True)
     unique_queries = fields.Integer(required=True)
-    avg_response_time_ms = fields.Integer(required=True)
+    avg_response_time_ms = fields.Integer(required=True, attribute="totals.avg_response_time_ms")
     mixed_searches = fields.Integer(required=True, attribute="totals.mixed_searches", metadata=_MIXED)
     clicks = fields.Integer(required=True, attribute="totals.clicks")
     click_through_rate = fields.Float(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, request
-from marshmallow import ValidationError
 
 from app.clock import today
 from app.errors import ApiError, ErrorCode
@@ -27,7 +26,7 @@ from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import settings_with_defaults
 from app.services.sites import get_site
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid, load_values
+from app.web.parsing import check_query_string, load_values
 from schemas.analytics import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES
@@ -267,10 +266,7 @@ def _load(site_id: int) -> Site:
 
 
 def _query(values: Mapping[str, str]) -> str:
-    try:
-        query: str = SynonymRemedySchema(only=("q",)).load({"q": values.get("q", "")})["q"]
-    except ValidationError as error:
-        raise invalid(error) from error
+    query: str = load_values(SynonymRemedySchema(only=("q",)), {"q": values.get("q", "")})["q"]
     return query
 
 

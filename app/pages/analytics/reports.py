@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
-from marshmallow import ValidationError
 
 from app.clock import today
 from app.errors import ApiError
@@ -32,7 +31,7 @@ from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid, load_values
+from app.web.parsing import check_query_string, load_values
 from app.web.permissions import choose_reported_site
 from app.web.responses import csv_response
 from backends.errors import BackendUnavailable
@@ -200,10 +199,7 @@ def show_query() -> str | Response:
         ApiError: 400, 404.
     """
     arguments = {name: value for name, value in request.args.items() if value}
-    try:
-        query = normal_form(QueryAnalyticsQuerySchema().load(arguments)["q"])
-    except ValidationError as error:
-        raise invalid(error) from error
+    query = normal_form(load_values(QueryAnalyticsQuerySchema(), arguments)["q"])
     choice = choose_site()
     assert choice.site is not None, "the schema requires one"
     current_runtime, site = runtime(), choice.site

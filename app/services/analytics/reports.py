@@ -192,16 +192,6 @@ class Analytics:
         """Number of searches in the period."""
         return self.totals.total_searches
 
-    @property
-    def avg_response_time_ms(self) -> int:
-        """Rounded mean response time, 0 if none was measured."""
-        return self.totals.avg_response_time_ms
-
-    @property
-    def measured_searches(self) -> int:
-        """Number of searches whose response time was measured."""
-        return self.totals.measured_searches
-
 
 _COUNTED = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
 """Columns in the lists of queries."""

@@ -59,7 +59,7 @@ def test_recorded_event_is_in_analytics_after_a_flush(database: Database, record
     assert recorder.flush() == 1
     with database.read() as session:
         found = get_analytics(session, 1, 7, today=TODAY)
-    assert (found.total_searches, found.avg_response_time_ms) == (1, 12)
+    assert (found.total_searches, found.totals.avg_response_time_ms) == (1, 12)
     assert [(item.query, item.count) for item in found.zero_result_queries] == [("how to", 1)]
 
 

@@ -156,7 +156,7 @@ def test_query_lists_are_sorted_by_count_then_code_point(database: Database, arr
 def test_account_without_events_has_zero_counts_and_a_full_series(database: Database) -> None:
     with database.read() as session:
         found = get_analytics(session, 2, 30, today=TODAY)
-    assert (found.total_searches, found.unique_queries, found.avg_response_time_ms) == (0, 0, 0)
+    assert (found.total_searches, found.unique_queries, found.totals.avg_response_time_ms) == (0, 0, 0)
     assert (found.top_queries, found.zero_result_queries) == ([], [])
     assert [day.date for day in found.series] == [TODAY - timedelta(days=n) for n in range(29, -1, -1)]
     assert {(day.searches, day.zero_results) for day in found.series} == {(0, 0)}
