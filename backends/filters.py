@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -66,6 +66,17 @@ class Or:
 
 
 Filter = Comparison | Between | OneOf | Presence | Not | And | Or
+
+
+def all_of(conditions: Sequence[Filter]) -> Filter | None:
+    """Return the condition that is met if all of several are; ``None`` for no conditions."""
+    return And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
+
+
+def any_of(conditions: Sequence[Filter]) -> Filter | None:
+    """Return the condition that is met if one of several is; ``None`` for no conditions."""
+    return Or(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
+
 
 NO_DOCUMENT: Filter = OneOf("id", ("",))
 """A condition that no document meets, because no document has an empty id."""

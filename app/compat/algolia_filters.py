@@ -20,6 +20,8 @@ from backends.filters import (
     Filter,
     Not,
     Or,
+    all_of,
+    any_of,
 )
 from backends.query import FieldKinds
 from backends.standard_fields import STANDARD_FIELDS
@@ -49,9 +51,7 @@ def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | N
         conditions.append(_Expression(text, kinds).read())
     conditions += _listed(parameters["facetFilters"], lambda text: _facet(text, kinds))
     conditions += _listed(parameters["numericFilters"], lambda text: _Expression(text, kinds).read())
-    if not conditions:
-        return None
-    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+    return all_of(conditions)
 
 
 def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
@@ -61,8 +61,8 @@ def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
     for member in members:
         texts = [member] if isinstance(member, str) else member
         either = [read(text) for text in texts if text.strip()]
-        if either:
-            conditions.append(either[0] if len(either) == 1 else Or(tuple(either)))
+        if (condition := any_of(either)) is not None:
+            conditions.append(condition)
     return conditions
 
 

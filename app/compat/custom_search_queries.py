@@ -27,7 +27,7 @@ from app.services.search.encoding import MAX_SORT_KEYS, encode_hit, for_site
 from app.services.search.search import Visitor, find_ids
 from app.web.charges import require_search
 from backends.base import Hit
-from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
+from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf, all_of
 from backends.query import NO_EFFECTS, Boost, Highlight, SearchQuery, SortKey
 from schemas.compat import MAX_GOOGLE_RESULTS
 from schemas.search import MAX_QUERY_BYTES
@@ -62,7 +62,7 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
         text=_text(parameters),
         limit=parameters["num"],
         offset=parameters["start"] - 1,
-        filter=And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None,
+        filter=all_of(conditions),
         sort=sort,
         highlight=Highlight(
             pre_tag="<b>", post_tag="</b>", only_fields=frozenset({"title", "content"}), sentences=True

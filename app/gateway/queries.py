@@ -19,7 +19,7 @@ from app.services.search.search import TimedResult, rejected
 from app.web.gateway_errors import GatewayError
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected
-from backends.filters import And, Filter, Or, parse_filter
+from backends.filters import Filter, all_of, any_of, parse_filter
 from backends.query import MATCH_ALL, SearchQuery, SortKey
 from backends.servers.tokenizer import split_words
 from backends.standard_fields import TEXT_FIELDS
@@ -169,11 +169,9 @@ def read_filter(value: str | Sequence[str | Sequence[str]]) -> Filter | None:
     for member in value:
         texts = [member] if isinstance(member, str) else member
         alternatives = [parsed for text in texts if (parsed := _parse(text)) is not None]
-        if alternatives:
-            conditions.append(alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives)))
-    if not conditions:
-        return None
-    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+        if (condition := any_of(alternatives)) is not None:
+            conditions.append(condition)
+    return all_of(conditions)
 
 
 def _parse(text: str) -> Filter | None:

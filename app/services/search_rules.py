@@ -18,7 +18,7 @@ from typing import Any
 from backends.embedded.analysis.languages import stems
 from backends.embedded.analysis.normalization import terms_of
 from backends.errors import BackendRejected
-from backends.filters import And, Filter, Not, Or, fields_of, parse_filter
+from backends.filters import And, Filter, Not, Or, all_of, fields_of, parse_filter
 from backends.languages import LANGUAGES
 from backends.query import NO_EFFECTS, Boost, SearchQuery
 from backends.standard_fields import STANDARD_FIELDS
@@ -221,7 +221,7 @@ def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     return replace(
         query,
         text=query.text if text is None else text,
-        filter=And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None),
+        filter=all_of(conditions),
         effects=effects,
     )
 

@@ -19,7 +19,7 @@ from app.web.callers import agent_visitor
 from app.web.charges import search_site
 from app.web.parsing import load_values
 from backends.errors import BackendRejected
-from backends.filters import And, Filter, OneOf, parse_filter
+from backends.filters import Filter, OneOf, all_of, parse_filter
 from backends.query import Highlight, SearchQuery
 from backends.sections import SECTIONS
 from backends.standard_fields import STANDARD_FIELDS
@@ -160,7 +160,7 @@ def _condition(values: Mapping[str, Any]) -> Filter | None:
             conditions.append(parse_filter(values["filters"]))
         except BackendRejected as error:
             raise rejected(error) from error
-    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
+    return all_of(conditions)
 
 
 def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
