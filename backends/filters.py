@@ -69,12 +69,12 @@ Filter = Comparison | Between | OneOf | Presence | Not | And | Or
 
 
 def all_of(conditions: Sequence[Filter]) -> Filter | None:
-    """Return the condition that is met if all of several are; ``None`` for no conditions."""
+    """Combine conditions with AND; ``None`` without conditions."""
     return And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def any_of(conditions: Sequence[Filter]) -> Filter | None:
-    """Return the condition that is met if one of several is; ``None`` for no conditions."""
+    """Combine conditions with OR; ``None`` without conditions."""
     return Or(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
 
 

@@ -86,7 +86,7 @@ class ApiBlueprint(SmorestBlueprint):
 
     def error_responder(self, respond: ErrorResponder) -> ErrorResponder:
         """Let a function render errors before others do; it returns ``None`` for errors at other URLs."""
-        # Before the responder of this API, which would otherwise render the error in its own format.
+        # Before the pages' responder, which would otherwise take the errors that browsers get.
         self.record_once(lambda state: state.app.extensions["error_responders"].insert(0, respond))
         return respond
 

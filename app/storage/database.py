@@ -60,7 +60,7 @@ _OTHER_TABLES = ("42P01", "42703")
 T = TypeVar("T")
 
 _POOL_SIZE = 16
-"""Connections kept per process; as many again are opened while they are in use."""
+"""Connections kept per process. Up to as many more are opened while these are in use."""
 
 
 def is_unavailable(error: BaseException) -> bool:

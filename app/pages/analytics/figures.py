@@ -301,7 +301,7 @@ def draw_lines(days: Sequence[Dated], lines: Sequence[Line], levels: Sequence[fl
 
 
 def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> LineChart:
-    """Create the chart of daily rates, oldest day first. Its axis ends at the smallest round number not below any."""
+    """Create the chart of daily rates, oldest day first. Its axis ends at a round number that no rate exceeds."""
     rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
     if has_clicks:
         rates["clicked"] = ("With a click", [day.click_through_rate for day in series])

@@ -1,4 +1,4 @@
-"""The interface of embedders, and what all get: metrics, a pause after failures, and a cache of query vectors."""
+"""The interface of embedders, and their guard: metrics, a pause after failures, and a cache of query vectors."""
 
 from __future__ import annotations
 
