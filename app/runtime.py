@@ -34,7 +34,7 @@ from app.services.embedding.embedder import Embedder, guard
 from app.services.embedding.local_server import MODEL, TOKENIZER
 from app.services.embedding.stored_vectors import VectorReader
 from app.services.embedding.vectorizer import Vectorizer
-from app.services.engines import Engines, TaskHandler, run_due_tasks
+from app.services.engines import EngineLocks, Engines, TaskHandler, run_due_tasks
 from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
@@ -129,12 +129,12 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     """
     try:
         database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
+        locks = create_locks(database, settings.data_path)
         counters = create_counters(settings.limits_url, timeout_seconds=settings.limits_timeout_seconds)
-        engines = Engines(*(create_backend(url) for url in settings.search_url.split()))
+        engines = Engines(*(create_backend(url, EngineLocks(locks)) for url in settings.search_url.split()))
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
     counters.floors.read = CopiedUsage(database).read
-    locks = create_locks(database, settings.data_path)
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     _check_plan_engines(plans, engines)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from backends.base import SearchBackend
+from backends.servers.locks import NamedLocks
 
 
-def create_backend(url: str) -> SearchBackend:
+def create_backend(url: str, locks: NamedLocks | None = None) -> SearchBackend:
     """Build the backend for a URL. Opens nothing.
 
     Args:
         url: ``memory://``, ``tantivy:///path``, ``typesense://:key@host:8108`` (several hosts separated by commas;
             ``typesense+https`` for TLS), or ``meilisearch://:key@host:7700``.
+        locks: Locks shared by all processes that use the engine; without them, only one process may change settings.
 
     Raises:
         ValueError: The scheme is unknown or the rest of the URL is malformed. The message never
@@ -27,11 +29,11 @@ def create_backend(url: str) -> SearchBackend:
         case "typesense" | "typesense+https":
             from backends.typesense.backend import TypesenseBackend
 
-            return TypesenseBackend.from_url(url)
+            return TypesenseBackend.from_url(url, locks)
         case "meilisearch" | "meilisearch+https":
             from backends.meilisearch.backend import MeilisearchBackend
 
-            return MeilisearchBackend.from_url(url)
+            return MeilisearchBackend.from_url(url, locks)
         case _:
             raise ValueError(
                 f"Unknown search engine {scheme!r}: the URL must begin with memory://, tantivy://, "

@@ -6,7 +6,8 @@ A task is written in the transaction that makes it necessary, and executed after
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -20,7 +21,8 @@ from app.models import EngineTask, StoredDocument, Sync
 from app.models.base import has_come
 from app.services.analytics import events
 from app.services.embedding.stored_vectors import remove_vectors
-from app.storage.database import Database
+from app.storage.database import Database, is_unavailable
+from app.storage.machine_process import Locks
 from backends.base import SearchBackend
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable
 
@@ -115,6 +117,45 @@ class Engines:
         """Close all engines."""
         for engine in self.all():
             engine.close()
+
+
+class EngineLocks:
+    """The service's locks as engines use them. Searches must not fail with the store of the locks.
+
+    Args:
+        locks: Locks shared by all processes of the service.
+    """
+
+    def __init__(self, locks: Locks):
+        self._locks = locks
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        """Wait for the lock ``name`` and hold it.
+
+        Raises:
+            BackendUnavailable: Locks are unavailable.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._locks.hold(name))
+            except Exception as error:
+                if not is_unavailable(error):
+                    raise
+                raise BackendUnavailable("The search engine cannot be changed now.") from error
+            yield
+
+    @contextmanager
+    def try_hold(self, name: str) -> Iterator[bool]:
+        """Hold the lock ``name`` if it is free. Yields whether it is held; ``False`` if locks are unavailable."""
+        with ExitStack() as stack:
+            try:
+                is_held = stack.enter_context(self._locks.try_hold(name))
+            except Exception as error:
+                if not is_unavailable(error):
+                    raise
+                is_held = False
+            yield is_held
 
 
 T = TypeVar("T")

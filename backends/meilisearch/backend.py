@@ -22,6 +22,7 @@ from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilis
 from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, time_shares
+from backends.servers.locks import NamedLocks
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
@@ -59,10 +60,10 @@ class MeilisearchBackend(ServerBackend):
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )
 
-    def __init__(self, url: ServerUrl):
+    def __init__(self, url: ServerUrl, locks: NamedLocks | None = None):
         if len(url.nodes) != 1:
             raise ValueError("Meilisearch is a single server: its URL must contain one host.")
-        super().__init__(url)
+        super().__init__(url, locks)
         self._transport = MeilisearchTransport(url)
         self._pool = self._transport.pool
         self._keys = MeilisearchKeys(self._transport)

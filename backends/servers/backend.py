@@ -16,6 +16,7 @@ from backends.errors import BackendUnavailable
 from backends.query import SearchQuery, SearchSettings
 from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
+from backends.servers.locks import NamedLocks, ThreadLocks
 from backends.servers.replies import readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries, SynonymIndex
@@ -47,27 +48,30 @@ class ServerBackend(SearchBackend):
 
     Attributes:
         default_port: Port of the server if its URL contains none.
+        locks: Locks shared by all processes that send synonyms; by default, only by the threads of this process.
     """
 
     default_port: ClassVar[int]
     issues_credentials = True
     keeps_synonyms = True
+    locks: NamedLocks
     _pool: HttpPool
     _keys: ServerKeys
 
-    def __init__(self, url: ServerUrl):
+    def __init__(self, url: ServerUrl, locks: NamedLocks | None = None):
         self.identity = url.identity
+        self.locks = locks or ThreadLocks()
         self._sent_synonyms: dict[str, Entries] = {}
         self._synonym_pauses: dict[str, float] = {}
 
     @classmethod
-    def from_url(cls, url: str) -> Self:
+    def from_url(cls, url: str, locks: NamedLocks | None = None) -> Self:
         """Build from ``scheme://:key@host:port``; see :meth:`.ServerUrl.parse`.
 
         Raises:
             ValueError: The URL does not have this form.
         """
-        return cls(ServerUrl.parse(url, default_port=cls.default_port))
+        return cls(ServerUrl.parse(url, default_port=cls.default_port), locks)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.identity}>"
@@ -75,12 +79,16 @@ class ServerBackend(SearchBackend):
     def send_synonyms(self, index: str, settings: SearchSettings) -> None:
         name = checked_index_name(index)
         entries = SynonymIndex.of(settings).entries
-        with translated(index), readable():
+        with self.locks.hold(_lock_name(name)), translated(index), readable():
             self._put_synonyms(name, entries, is_first=name not in self._sent_synonyms)
-        self._sent_synonyms[name] = entries
+            self._sent_synonyms[name] = entries
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
-        """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
+        """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute.
+
+        While another thread or process is sending some, the search runs with those in the index: two senders could
+        delete each other's entries.
+        """
         entries = SynonymIndex.of(query.settings).entries
         if (
             # A preview must not replace the synonyms that the site's visitors search with.
@@ -89,6 +97,11 @@ class ServerBackend(SearchBackend):
             or time.monotonic() < self._synonym_pauses.get(name, 0.0)
         ):
             return
+        with self.locks.try_hold(_lock_name(name)) as is_held:
+            if is_held:
+                self._try_to_send(name, entries)
+
+    def _try_to_send(self, name: str, entries: Entries) -> None:
         seconds = min(_SYNONYM_SECONDS, self._pool.timeout_seconds / 5)
         try:
             with translated(name), readable():
@@ -126,6 +139,10 @@ class ServerBackend(SearchBackend):
 
     def close(self) -> None:
         self._pool.close()
+
+
+def _lock_name(index: str) -> str:
+    return f"synonyms_{index}"
 
 
 def engine_ids(ids: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, encode_id
 from backends.servers.http import Budget, Response
+from backends.servers.locks import NamedLocks
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
@@ -76,8 +77,8 @@ class TypesenseBackend(ServerBackend):
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )
 
-    def __init__(self, url: ServerUrl):
-        super().__init__(url)
+    def __init__(self, url: ServerUrl, locks: NamedLocks | None = None):
+        super().__init__(url, locks)
         self._transport = TypesenseTransport(url)
         self._pool = self._transport.pool
         self._keys = TypesenseKeys(self._transport, url.key)

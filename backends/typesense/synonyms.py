@@ -32,33 +32,47 @@ def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[En
 
     path = f"/collections/{index}/synonyms"
     stored = transport.read("GET", path, seconds=seconds_left()).json()["synonyms"]
-    existing = {
-        str(each["id"]): frozenset(filter(None, (*each["synonyms"], each.get("root"))))
-        for each in stored
-        if str(each["id"]).startswith(_MARK)
-    }
+    existing = {str(each["id"]): _phrases(each) for each in stored if str(each["id"]).startswith(_MARK)}
     needed = {_name(entry): entry for entry in _bodies(entries)}
-    outdated = _with_overlapping(existing.keys() - needed.keys(), existing)
-    for name in sorted(outdated):
-        try:
-            transport.write("DELETE", f"{path}/{name}", seconds=seconds_left())
-        except RefusedByTypesense as error:
-            if error.status != 404 or error.is_missing_index:
-                raise  # Otherwise another process has deleted it.
-    for name in sorted(needed.keys() - (existing.keys() - outdated)):
-        reply = transport.write("PUT", f"{path}/{name}", body=needed[name], seconds=seconds_left()).json()
-        if reply["id"] != name:
-            raise UnreadableReply
+    phrases = {**{name: _phrases(body) for name, body in needed.items()}, **existing}
+    for group in _sharing_phrases(phrases):
+        outdated = group & existing.keys() - needed.keys()
+        # With an entry, Typesense deletes its phrases from all other entries, which must therefore be sent again, too.
+        deleted = group & existing.keys() if outdated else set()
+        for name in sorted(deleted):
+            try:
+                transport.write("DELETE", f"{path}/{name}", seconds=seconds_left())
+            except RefusedByTypesense as error:
+                if error.status != 404 or error.is_missing_index:
+                    raise  # Otherwise another process has deleted it.
+        for name in sorted(group & needed.keys() - (existing.keys() - deleted)):
+            reply = transport.write("PUT", f"{path}/{name}", body=needed[name], seconds=seconds_left()).json()
+            if reply["id"] != name:
+                raise UnreadableReply
 
 
-def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> Set[str]:
-    """Add the entries to send again: Typesense removes the phrases of a deleted entry from all other entries."""
-    while True:
-        phrases = {phrase for name in outdated for phrase in existing[name]}
-        overlapping = {name for name, group in existing.items() if group & phrases}
-        if overlapping <= outdated:
-            return outdated
-        outdated = overlapping
+def _phrases(entry: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(filter(None, (*entry["synonyms"], entry.get("root"))))
+
+
+def _sharing_phrases(phrases: Mapping[str, Set[str]]) -> Iterator[set[str]]:
+    """Yield groups of entries that share phrases, directly or through others.
+
+    Each group is replaced at once, so that searches miss its phrases for only a few requests.
+    """
+    names: dict[str, list[str]] = {}
+    for name, each in phrases.items():
+        for phrase in each:
+            names.setdefault(phrase, []).append(name)
+    remaining = set(phrases)
+    while remaining:
+        group: set[str] = set()
+        neighbors = {remaining.pop()}
+        while neighbors:
+            group |= neighbors
+            neighbors = {name for one in neighbors for phrase in phrases[one] for name in names[phrase]} - group
+        remaining -= group
+        yield group
 
 
 def _bodies(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.config import ConfigurationError
+from app.services.engines import EngineLocks
 from app.services.indexing import indexer, site_indexes
 from app.services.indexing.site_indexes import missing_indexes, outdated_indexes
+from app.storage.database import StorageUnavailable
+from app.storage.machine_process import FileLocks, Locks
 from backends.embedded.index import disk, store
 from backends.embedded.index.schema import SCHEMA_VERSION
 from backends.errors import BackendUnavailable
@@ -241,3 +245,29 @@ def original_index(tenant: Tenant) -> str:
     part = tenant.app.extensions["runtime"]
     with part.database.read() as session:
         return str(session.scalar(text("SELECT engine_index FROM sites")))
+
+
+class UnavailableLocks(Locks):
+    """Locks on a full disk."""
+
+    def hold(self, name: str) -> AbstractContextManager[None]:
+        raise StorageUnavailable("full")
+
+    def try_hold(self, name: str) -> AbstractContextManager[bool]:
+        raise StorageUnavailable("full")
+
+
+def test_unavailable_locks_fail_changes_of_an_engine_but_no_search() -> None:
+    locks = EngineLocks(UnavailableLocks())
+    with locks.try_hold("synonyms_site_1") as is_held:
+        assert not is_held
+    with pytest.raises(BackendUnavailable), locks.hold("synonyms_site_1"):
+        pass
+
+
+def test_engines_and_other_processes_share_locks(tmp_path: Path) -> None:
+    locks, other = EngineLocks(FileLocks(tmp_path)), FileLocks(tmp_path)
+    with other.hold("synonyms_site_1"), locks.try_hold("synonyms_site_1") as is_held:
+        assert not is_held
+    with locks.hold("synonyms_site_1"), other.try_hold("synonyms_site_1") as is_held:
+        assert not is_held

@@ -201,3 +201,29 @@ def test_large_documents_get_a_longer_time_budget(backend: TypesenseBackend, mon
     case.add(page("b", "word", content="x" * 4 * SHARE_BYTES))
     assert 4 < seconds[0] <= 5
     assert seconds[1] > 4 * 5
+
+
+def test_replaced_synonyms_are_missing_one_entry_at_a_time(case: Case, server: FakeTypesense) -> None:
+    case.add(page("a", "word"))
+    case.backend.send_synonyms(case.index, SearchSettings(synonyms=tuple((f"w{n}", f"x{n}") for n in range(6))))
+    after = SearchSettings(synonyms=tuple((f"w{n}", f"x{n}", f"y{n}") for n in range(6)))
+    collection, missing = server.collections[case.index], []
+
+    def look(request: requests.PreparedRequest) -> None:
+        missing.append(sum(f"w{n}" not in collection.synonyms_of for n in range(6)))
+
+    server.fault = look
+    case.backend.send_synonyms(case.index, after)
+    assert max(missing) == 1
+    assert all(f"y{n}" in collection.synonyms_of for n in range(6))
+
+
+def test_search_does_not_send_synonyms_while_another_process_sends_some(
+    backend: TypesenseBackend, case: Case, server: FakeTypesense
+) -> None:
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    query = case.query("laptop", settings=SearchSettings(synonyms=(("laptop", "notebook"),)))
+    with backend.locks.hold(f"synonyms_{case.index}"):
+        assert [hit.id for hit in backend.search(case.index, query).hits] == ["a"]
+        assert not any("synonyms" in (request.url or "") for request in server.requests)
+    assert sorted(hit.id for hit in backend.search(case.index, query).hits) == ["a", "b"]
