@@ -40,7 +40,7 @@ class SiteUrls(ItemList):
     """Additional URLs of a site, without duplicates."""
 
     def __init__(self, **kwargs: Any):
-        title = {"title": "Further addresses"}
+        title = {"title": "Additional URLs"}
         super().__init__(SiteUrl(), high=MAX_DOMAINS, metadata={**title, **kwargs.pop("metadata", {})}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
@@ -69,7 +69,7 @@ class SiteCreateSchema(BodySchema):
     """A new site."""
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
-    url = SiteUrl(required=True, metadata={"title": "Address"})
+    url = SiteUrl(required=True, metadata={"title": "URL"})
     domains = SiteUrls(
         load_default=list,
         metadata={"description": "Additional URLs whose hosts sources may use; pages then have the field `domain`."},
@@ -80,7 +80,7 @@ class SiteUpdateSchema(UpdateSchema):
     """Changes to a site. Omitted fields stay unchanged."""
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
-    url = SiteUrl(metadata={"title": "Address"})
+    url = SiteUrl(metadata={"title": "URL"})
     domains = SiteUrls()
     active = Flag(metadata={"title": "Active"})
     agents = Flag(metadata={"title": "Agents", "description": "Whether agents may search and read the site."})

@@ -259,7 +259,7 @@ _IMPORT_FIELDS = (
     (
         "map",
         "textarea",
-        "Columns with other names",
+        "Column mapping",
         "One per line, starting with the field: title = Headline. Every page needs id, title, content, and url. "
         "To skip the column Notes, enter = Notes.",
     ),
@@ -289,7 +289,7 @@ def show_import(site_id: int, error: ApiError | None = None) -> str:
         "import.html",
         site=_load(site_id),
         fields=fields,
-        labels={"": "Choose a format", **FORM_FORMATS},
+        choices={"": "Choose a format", **FORM_FORMATS},
         banner=banner_of(error, fields),
     )
 

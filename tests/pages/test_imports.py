@@ -62,6 +62,14 @@ def test_column_mapping_is_entered_one_column_per_line(tenant: Tenant, person: P
     assert person.page.one("h1").text == "1 page imported"
 
 
+def test_fields_and_formats_have_their_own_labels(tenant: Tenant, person: Person) -> None:
+    """The field and one of the formats are both named ``file``."""
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    assert person.page.one("label", for_="file").text == "File"
+    assert person.page.one("option", value="file").text.startswith("One page: PDF, Word")
+
+
 def test_file_without_valid_pages_is_reported(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
@@ -82,7 +90,7 @@ def test_invalid_import_form_keeps_input_and_marks_fields(tenant: Tenant, person
     assert person.problem_of("format").startswith("Format must be one of wxr, csv, jsonl")
     assert choose(person, CSV, format="csv", map="title = Headline").status_code == 400
     assert person.problem_of("map") == (
-        "Columns with other names contains the unknown column 'Headline'; the columns are: id, title, content, url."
+        "Column mapping contains the unknown column 'Headline'; the columns are: id, title, content, url."
     )
     assert filled(person.form("Import"))["map"] == "title = Headline"
     assert filled(person.form("Import"))["format"] == "csv"

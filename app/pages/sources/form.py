@@ -142,7 +142,7 @@ def grouped_fields(fields: list[dict[str, Any]]) -> dict[str, Any]:
         "basic": [field for field in fields if field["name"] not in _MORE],
         "more": more,
         "more_open": any(field["value"] not in ("", _DEFAULT_RENDER) or field["problems"] for field in more),
-        "labels": SCHEDULE_NAMES | _RENDER_NAMES,
+        "option_labels": SCHEDULE_NAMES | _RENDER_NAMES,
     }
 
 
