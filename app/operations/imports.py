@@ -112,7 +112,7 @@ def _read_page(file: SentFile, site_url: str) -> Record:
     try:
         return Record(1, read_uploaded_file(file.stream.read(), file.content_type, address).fields)
     except NotIndexed as error:
-        raise field_error("file", error.reason, f"cannot be read as a page: {error.message}") from error
+        raise field_error("file", error.reason, f"cannot be read as a page: {error.message.rstrip('.')}") from error
 
 
 def _unreadable(error: UnreadableFile) -> ApiError:

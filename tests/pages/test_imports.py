@@ -70,6 +70,13 @@ def test_fields_and_formats_have_their_own_labels(tenant: Tenant, person: Person
     assert person.page.one("option", value="file").text.startswith("One page: PDF, Word")
 
 
+def test_file_that_is_not_a_page_is_reported_in_one_sentence(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    assert choose(person, b"", format="file", url="/empty.txt").status_code == 400
+    assert person.problem_of("file") == "File cannot be read as a page: The file contains no text."
+
+
 def test_file_without_valid_pages_is_reported(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
