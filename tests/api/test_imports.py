@@ -248,7 +248,7 @@ WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
         (docx(w_p("Boats leave at ten."), {"dc:title": "Harbor"}), WORD, "Harbor"),
         (pdf("Boats leave at ten.", title="Harbor"), OCTETS, "Harbor"),
         (pdf("Boats leave at ten.", title="Harbor"), "application/pdf", "Harbor"),
-        ("# Way\n\nBoats leave at ten.", "text/markdown", "boats"),
+        ("# Way\n\nBoats leave at ten.", "text/markdown", "Way"),
         ("<title>Harbor</title><p>Boats leave at ten.", "text/html", "Harbor"),
     ],
 )

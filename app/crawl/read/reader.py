@@ -105,6 +105,7 @@ XHTML_ROOT = re.compile(
 )
 """Matches up to the root element of a page in XML."""
 MARKDOWN_TYPES = {"text/markdown", "text/x-markdown"}
+MARKDOWN_EXTENSIONS = (".md", ".markdown")
 HTML_BEGINNINGS = ("<!doctype html", "<html", "<head", "<body")
 HEAD_CHARACTERS = 2_048
 
@@ -142,9 +143,13 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
         return read_html(text, fetched, selectors or Selectors(), rules, is_xml=is_xhtml)
     if kind in XML_TYPES:
         raise NotIndexed(Reason.NOT_TEXT, "The file is XML, but not a web page.")
-    if kind in MARKDOWN_TYPES:
-        text = markdown_to_marked_text(text)
-    return _text_page(_file_name(fetched.url), text, noindex, url_fields)
+    file_name = _file_name(fetched.url)
+    # Many web servers and browsers declare Markdown files as plain text.
+    if kind not in MARKDOWN_TYPES and not (kind == "text/plain" and file_name.lower().endswith(MARKDOWN_EXTENSIONS)):
+        return _text_page(file_name, text, noindex, url_fields)
+    page = _text_page(file_name, markdown_to_marked_text(text), noindex, url_fields)
+    first = page.sections[:1]
+    return replace(page, title=cut_line(first[0].title)) if first and first[0].start == 0 else page
 
 
 def _file_page(file: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.crawl.fetch.values import FieldRules, NotIndexed, Reason, Selectors
+from app.crawl.fetch.values import Fetched, FieldRules, NotIndexed, Reason, Selectors
 from app.crawl.read.files import MAX_PAGE_TITLE
 from app.crawl.read.reader import read_page
 from tests.crawl.read.office.builders import docx, epub, open_document, pptx, shape, w_p, xlsx
@@ -46,7 +46,8 @@ PIECES = (
         ),
         ("Boats leave\r\n  at ten.", "text/plain", "harbor.html", "Boats leave\n  at ten."),
         ("Boats", "", "harbor.html", "Boats"),
-        ("# Harbor\n\nBoats **leave**", "text/markdown", "harbor.html", "Harbor\n\nBoats leave"),
+        ("# Harbor\n\nBoats **leave**", "text/markdown", "Harbor", "Harbor\n\nBoats leave"),
+        ("Boats **leave**\n\n# Harbor", "text/markdown", "harbor.html", "Boats leave\n\nHarbor"),
         (pdf("Boats", title="Harbor"), "application/pdf", "Harbor", "Boats"),
         (pdf("Boats"), "application/octet-stream", "harbor.html", "Boats"),
         (docx(w_p("Boats"), {"dc:title": "Harbor"}), WORD, "Harbor", "Boats"),
@@ -64,6 +65,16 @@ def test_body_is_read_by_its_detected_media_type(
     page = read_page(fetched(body, content_type))
 
     assert (page.title, page.content, page.skip_reason) == (title, content, None)
+
+
+@pytest.mark.parametrize("content_type", ["text/markdown", "text/plain", "application/octet-stream", ""])
+@pytest.mark.parametrize("name", ["harbor.md", "HARBOR.MD", "harbor.markdown"])
+def test_markdown_is_recognized_by_its_extension(name: str, content_type: str) -> None:
+    markdown = b"---\nlayout: post\n---\n# Harbor\n\nBoats **leave**"
+
+    page = read_page(Fetched(f"https://www.example.com/{name}", 200, {"content-type": content_type}, markdown))
+
+    assert (page.title, page.content) == ("Harbor", "Harbor\n\nBoats leave")
 
 
 XHTML = """<?xml version="1.0" encoding="UTF-8"?>
