@@ -340,8 +340,9 @@ class _Resolver:
     def _may_join(self, left_term: QueryTerm, right_term: QueryTerm) -> bool:
         """Whether two words may be one word: not an article and a word, and not two numbers."""
         first, second = left_term.term, right_term.term
+        is_quantity = left_term.terms[-1].isdigit() and second.isalpha()  # ``1.5 l`` is written ``1.5l``, too.
         return (
-            left_term.kind is TermKind.WORD
+            (left_term.kind is TermKind.WORD or (left_term.kind is TermKind.COMPOUND and is_quantity))
             and right_term.kind in (TermKind.WORD, TermKind.COMPOUND)
             and first not in self.stop_words
             and first + second not in self.stop_words

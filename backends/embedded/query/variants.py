@@ -124,8 +124,8 @@ def concatenated_variants(
     Args:
         is_open: Whether the second word may be unfinished.
     """
-    word = first.term + second.term
-    terms = (word, *second.terms[1:])
+    word = first.terms[-1] + second.terms[0]
+    terms = (*first.terms[:-1], word, *second.terms[1:])
     variants = [TermVariant(terms, ranking.concatenated, 1)] if _are_together(snapshot, terms, fields) else []
     if is_open and len(terms) == 1 and len(word) >= _MIN_JOINED_LETTERS:
         key = (word, fields)

@@ -25,6 +25,13 @@ def test_joined_and_split_spellings_find_each_other(text: str, found: list[str])
     assert case.ids(text, all_words=True) == found
 
 
+@pytest.mark.parametrize("text", ["1.5 l", "1.5l", "1.5L", "bottle 1.5 l", "1.5 l bottle"])
+def test_decimal_and_its_unit_are_found_joined_and_split(text: str) -> None:
+    case = index_of()
+    case.add(page("joined", "1.5L bottle"), page("split", "1.5 L bottle"), page("other", "A bottle of 1 l"))
+    assert sorted(case.ids(text, all_words=True)) == ["joined", "split"]
+
+
 def test_joined_and_split_spellings_are_highlighted() -> None:
     case = index_of()
     case.add(page("joined", "The login page"), page("split", "How to log in"))
