@@ -30,6 +30,39 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""
 
+SYNONYMS: tuple[tuple[str, ...], ...] = (
+    ("2fa", "mfa", "totp", "two-factor authentication", "one-time codes"),
+    ("admin", "administrator", "operator"),
+    ("alerts", "monitoring", "metrics"),
+    ("api key", "api token", "access token"),
+    ("autocomplete", "typeahead", "suggestions", "search as you type"),
+    ("batch", "bulk"),
+    ("bot", "spider", "crawler"),
+    ("changelog", "release notes", "what's new"),
+    ("colleague", "teammate", "team member", "member"),
+    ("connector", "integration", "sync"),
+    ("delete", "remove", "erase"),
+    ("demo", "quickstart", "getting started", "tutorial"),
+    ("failover", "high availability", "several machines"),
+    ("gdpr", "privacy", "data protection"),
+    ("health check", "healthz", "readyz", "liveness"),
+    ("i18n", "localization", "translation", "languages"),
+    ("js", "javascript"),
+    ("k8s", "kubernetes"),
+    ("log in", "login", "sign in"),
+    ("logging", "logs"),
+    ("postgres", "postgresql"),
+    ("promote", "pin", "feature", "boost"),
+    ("question", "answer"),
+    ("register", "sign up", "create an account"),
+    ("reset password", "forgot password", "forgotten password", "lost password"),
+    ("search bar", "search box", "search widget"),
+    ("spa", "single-page application", "single page app"),
+    ("sso", "saml", "oidc", "single sign-on", "openid connect"),
+    ("throttling", "rate limit", "too many requests"),
+)
+"""Groups of words that mean the same in the documentation: words that people search for, and those that it uses."""
+
 MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
 """Maps former names of pages below ``/docs`` to current names. Browsers keep a link's anchor when redirected."""
 

@@ -13,6 +13,7 @@ from functools import partial
 import orjson
 from flask import Response, current_app, request
 
+from app.documentation import SYNONYMS
 from app.pages import docs
 from app.runtime import Runtime, runtime
 from app.services.access.credentials import SiteRecord
@@ -119,7 +120,7 @@ def _index(current_runtime: Runtime) -> _Documentation:
     site = SiteRecord(
         id=0, account_id=0, name="Documentation", description="", url="", domain="", index=_INDEX,
         engine=engine.identity, engine_index=_INDEX, active=True, deleted=False, agents=False, public_epoch=0,
-        kinds={}, settings=SearchSettings(language="en"),
+        kinds={}, settings=SearchSettings(language="en", synonyms=SYNONYMS),
     )  # fmt: skip
     room = current_runtime.settings.max_answer_bytes
     searcher = Searcher(Engines(engine), current_runtime.indexer, current_runtime.events, room)

@@ -108,6 +108,7 @@ def test_documentation_is_searchable_and_has_a_public_key(read_demo: Demo) -> No
     assert first("report a click") == "reference/clicks", "an operation by what it does"
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
+    assert first("k8s") == "deployment", "a synonym"
     assert first("limits") == "limits"
     assert first("pricing") == f"{BASE_URL}/plans"
     assert first("own template for a result", sections=1) == "search-box#your-own-template-for-a-result"
