@@ -154,9 +154,8 @@ def _invalid_json(body: bytes, error: orjson.JSONDecodeError) -> ApiError:
         before = body[: undecodable.start].decode()
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = f"the byte 0x{body[undecodable.start]:02x} is not UTF-8"
-    return ApiError(
-        ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {line}, column {column}): {reason}."
-    )
+    message = f"The body is not valid JSON in UTF-8 (line {line}, column {column}): {reason}."
+    return ApiError(ErrorCode.INVALID_JSON, message)
 
 
 def read_nothing(req: Request) -> None:
