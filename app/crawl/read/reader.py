@@ -148,8 +148,18 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     if kind not in MARKDOWN_TYPES and not (kind == "text/plain" and file_name.lower().endswith(MARKDOWN_EXTENSIONS)):
         return _text_page(file_name, text, noindex, url_fields)
     page = _text_page(file_name, markdown_to_marked_text(text), noindex, url_fields)
-    first = page.sections[:1]
-    return replace(page, title=cut_line(first[0].title)) if first and first[0].start == 0 else page
+    first_heading = next((section.title for section in page.sections[:1] if section.start == 0), "")
+    title = _front_matter_title(text) or first_heading
+    return replace(page, title=cut_line(title)) if title else page
+
+
+def _front_matter_title(markdown: str) -> str:
+    """Return the title in a file's front matter, which static site generators write into the page; else ``""``."""
+    lines = markdown[:HEAD_CHARACTERS].splitlines()
+    if lines[:1] != ["---"] or "---" not in lines[1:]:
+        return ""
+    entries = (line.partition(":") for line in lines[1 : lines.index("---", 1)])
+    return next((value.strip().strip("\"'") for name, _, value in entries if name == "title"), "")
 
 
 def _file_page(file: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:

@@ -77,6 +77,24 @@ def test_markdown_is_recognized_by_its_extension(name: str, content_type: str) -
     assert (page.title, page.content) == ("Harbor", "Harbor\n\nBoats leave")
 
 
+@pytest.mark.parametrize(
+    ("front_matter", "title"),
+    [
+        ("---\ntitle: Harbor: the boats\nlayout: post\n---\n", "Harbor: the boats"),
+        ("---\r\ntitle: \"Harbor\"\r\n---\r\n", "Harbor"),
+        ("---\ntitle:\n---\n", "Boats"),
+        ("---\nlayout: post\n---\ntitle: no\n\n", "notes.md"),
+        ("---\ntitle: not closed\n\n", "notes.md"),
+    ],
+)
+def test_title_of_markdown_is_the_one_in_its_front_matter(front_matter: str, title: str) -> None:
+    body = f"{front_matter}# Boats\n\nThey leave.".encode()
+
+    page = read_page(Fetched("https://www.example.com/notes.md", 200, {"content-type": "text/markdown"}, body))
+
+    assert page.title == title
+
+
 XHTML = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">
 <!-- <p>Built by a help generator -->
