@@ -30,7 +30,7 @@ from app.services.analytics.event_ingestion import WaitingEvents
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
-from app.services.embedding.embedder import Embedder, guard
+from app.services.embedding.embedder import Embedder, GuardedEmbedder
 from app.services.embedding.local_server import MODEL, TOKENIZER
 from app.services.embedding.stored_vectors import VectorReader
 from app.services.embedding.vectorizer import Vectorizer
@@ -253,7 +253,7 @@ def create_embedder(settings: Settings) -> Embedder | None:
         _require("EMBEDDER", "minilm", MINILM_PACKAGES)
         from app.services.embedding.local import MINILM, LocalEmbedder
 
-        return guard(LocalEmbedder(settings.data_path, MINILM))
+        return GuardedEmbedder(LocalEmbedder(settings.data_path, MINILM))
     if settings.embedder == "fastembed":
         _require("EMBEDDER", "fastembed", FASTEMBED_PACKAGES)
         from app.services.embedding.local import DEFAULT_MODEL, FASTEMBED_MODELS, LocalEmbedder
@@ -261,11 +261,11 @@ def create_embedder(settings: Settings) -> Embedder | None:
         model = FASTEMBED_MODELS.get(settings.embedder_model or DEFAULT_MODEL)
         if model is None:
             raise ConfigurationError(f"EMBEDDER_MODEL must be one of {', '.join(FASTEMBED_MODELS)}.")
-        return guard(LocalEmbedder(settings.data_path, model))
+        return GuardedEmbedder(LocalEmbedder(settings.data_path, model))
     _require("EMBEDDER", "embeddings", REMOTE_PACKAGES)
     from app.services.embedding.remote import RemoteEmbedder
 
-    return guard(RemoteEmbedder(settings.embedder, settings.embedder_model, settings.embedder_key))
+    return GuardedEmbedder(RemoteEmbedder(settings.embedder, settings.embedder_model, settings.embedder_key))
 
 
 def _require(setting: str, extra: str, packages: tuple[str, ...]) -> None:

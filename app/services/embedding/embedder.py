@@ -1,12 +1,12 @@
-"""The interface of embedders, and their guard: metrics, a pause after failures, and a cache of query vectors."""
+"""The interface of embedders, and a wrapper with metrics, a pause after failures, and a cache of query vectors."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import Counter, Histogram
 
@@ -69,6 +69,10 @@ class Embedder(Protocol):
         ...
 
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 PAUSE_SECONDS = 1.0
 """Seconds without queries after a failure, so that not every search waits for the embedder."""
 MAX_CACHED_QUERIES = 256
@@ -85,32 +89,43 @@ EMBEDDER_FAILURES = Counter(
 )
 
 
-E = TypeVar("E", bound=Embedder)
+class GuardedEmbedder:
+    """An :class:`Embedder` that adds metrics, a pause after failures, and a cache to another embedder."""
 
-
-def guard(embedder: E) -> E:
-    """Add metrics, a pause after failures, and a cache of query vectors to an embedder. Returns the embedder."""
-    observe_calls(
-        embedder,
-        OPERATIONS,
-        seconds=EMBEDDER_SECONDS.labels,
-        failures=EMBEDDER_FAILURES.labels,
-        failure=EmbedderUnavailable,
-    )
-    setattr(embedder, "embed_query", _GuardedQueries(embedder.embed_query).embed)  # noqa: B010 - a method, for mypy
-    return embedder
-
-
-class _GuardedQueries:
-    """Vectors of queries, cached, with a pause after failures."""
-
-    def __init__(self, embed: Callable[[str, float], NDArray[np.float32]]):
-        self._embed = embed
+    def __init__(self, embedder: Embedder):
+        self._embedder = embedder
         self._lock = threading.Lock()
         self._paused_until = 0.0
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        observe_calls(
+            embedder,
+            OPERATIONS,
+            seconds=EMBEDDER_SECONDS.labels,
+            failures=EMBEDDER_FAILURES.labels,
+            failure=EmbedderUnavailable,
+        )
 
-    def embed(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
+    @property
+    def model(self) -> str:
+        """Delegates to the wrapped embedder."""
+        return self._embedder.model
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Delegates to the wrapped embedder."""
+        return self._embedder.languages
+
+    @property
+    def dimension(self) -> int | None:
+        """Delegates to the wrapped embedder."""
+        return self._embedder.dimension
+
+    @property
+    def chunk_characters(self) -> int:
+        """Delegates to the wrapped embedder."""
+        return self._embedder.chunk_characters
+
+    def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """Return the vector of a query. During the pause after a failure, only cached vectors are returned."""
         with self._lock:
             cached = self._vectors.get(text)
@@ -120,7 +135,7 @@ class _GuardedQueries:
             if time.monotonic() < self._paused_until:
                 raise EmbedderUnavailable("the embedder failed a moment ago")
         try:
-            vector = self._embed(text, timeout_seconds)
+            vector = self._embedder.embed_query(text, timeout_seconds)
         except EmbedderUnavailable:
             with self._lock:
                 self._paused_until = time.monotonic() + PAUSE_SECONDS
@@ -132,3 +147,11 @@ class _GuardedQueries:
             if len(self._vectors) > MAX_CACHED_QUERIES:
                 self._vectors.popitem(last=False)
         return vector
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
+        """Delegates to the wrapped embedder."""
+        return self._embedder.embed_documents(texts, timeout_seconds)
+
+    def close(self) -> None:
+        """Delegates to the wrapped embedder."""
+        self._embedder.close()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from prometheus_client import REGISTRY
 
 from app.services.embedding import embedder as guarded
-from app.services.embedding.embedder import Embedder, EmbedderUnavailable, guard
+from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
 
 
 class Stub:
@@ -18,27 +18,23 @@ class Stub:
 
     model = "stub"
     languages = frozenset({"en"})
-    dimension = 2
-    chunk_characters = 100
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails = False
+        self.is_closed = False
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
-        return self._vector(text)
-
-    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        return np.array([self._vector(text) for text in texts])
-
-    def close(self) -> None:
-        pass
-
-    def _vector(self, text: str) -> NDArray[np.float32]:
         self.asked.append(text)
         if self.fails:
             raise EmbedderUnavailable("it is away")
         return np.array([1, 0], np.float32)
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
+        return np.array([self.embed_query(text, timeout_seconds) for text in texts])
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -54,11 +50,20 @@ def stub() -> Stub:
 
 
 @pytest.fixture
-def embedder(stub: Stub) -> Embedder:
-    return guard(stub)
+def embedder(stub: Stub) -> GuardedEmbedder:
+    return GuardedEmbedder(stub)
 
 
-def test_failed_query_suspends_new_queries_for_one_second(stub: Stub, embedder: Embedder, clock: list[float]) -> None:
+def test_guarded_embedder_delegates_to_the_wrapped_embedder(stub: Stub, embedder: GuardedEmbedder) -> None:
+    assert (embedder.model, embedder.languages) == ("stub", {"en"})
+    assert embedder.embed_documents(["a", "b"], 1.0).shape == (2, 2)
+    embedder.close()
+    assert stub.is_closed
+
+
+def test_failed_query_suspends_new_queries_for_one_second(
+    stub: Stub, embedder: GuardedEmbedder, clock: list[float]
+) -> None:
     embedder.embed_query("known", 0.1)
     stub.fails = True
     for text in ("first", "second"):
@@ -77,7 +82,7 @@ def test_failed_query_suspends_new_queries_for_one_second(stub: Stub, embedder: 
     assert stub.asked == ["known", "first", "documents", "fourth"]
 
 
-def test_failed_document_embedding_does_not_suspend_queries(stub: Stub, embedder: Embedder) -> None:
+def test_failed_document_embedding_does_not_suspend_queries(stub: Stub, embedder: GuardedEmbedder) -> None:
     stub.fails = True
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_documents(["a"], 1.0)
@@ -87,7 +92,7 @@ def test_failed_document_embedding_does_not_suspend_queries(stub: Stub, embedder
 
 
 def test_recent_query_vectors_are_cached_read_only_up_to_the_limit(
-    stub: Stub, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+    stub: Stub, embedder: GuardedEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarded, "MAX_CACHED_QUERIES", 2)
     for text in ("a", "b", "a", "c", "a", "b"):
@@ -98,7 +103,7 @@ def test_recent_query_vectors_are_cached_read_only_up_to_the_limit(
         embedder.embed_query("a", 0.1)[0] = 5
 
 
-def test_embedder_metrics_record_durations_and_failures(stub: Stub, embedder: Embedder) -> None:
+def test_embedder_metrics_record_durations_and_failures(stub: Stub, embedder: GuardedEmbedder) -> None:
     def sample(name: str) -> float:
         return REGISTRY.get_sample_value(name, {"operation": "embed_query"}) or 0.0
 
