@@ -48,6 +48,8 @@ def error_response(error: ApiError) -> bytes:
     """Return a whole HTTP response, after which the connection is closed."""
     body = orjson.dumps(error_body(error))
     headers = {
+        # Search boxes on other origins can read the error only with this header; the path may not have been read.
+        "Access-Control-Allow-Origin": "*",
         "Connection": "close",
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),

@@ -199,6 +199,7 @@ def test_malformed_request_is_rejected_and_the_connection_is_closed(
     answered, headers, body = refused.answer()
     assert (answered, orjson.loads(body)["error"]) == (status, code)
     assert headers["content-type"] == "application/json"
+    assert headers["access-control-allow-origin"] == "*"
     assert headers["x-request-id"]
     assert refused.ends()
 

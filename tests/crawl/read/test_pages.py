@@ -81,7 +81,7 @@ def test_markdown_is_recognized_by_its_extension(name: str, content_type: str) -
     ("front_matter", "title"),
     [
         ("---\ntitle: Harbor: the boats\nlayout: post\n---\n", "Harbor: the boats"),
-        ("---\r\ntitle: \"Harbor\"\r\n---\r\n", "Harbor"),
+        ('---\r\ntitle: "Harbor"\r\n---\r\n', "Harbor"),
         ("---\ntitle:\n---\n", "Boats"),
         ("---\nlayout: post\n---\ntitle: no\n\n", "notes.md"),
         ("---\ntitle: not closed\n\n", "notes.md"),
