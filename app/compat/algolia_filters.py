@@ -81,10 +81,7 @@ def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filte
 
 def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter]) -> Filter:
     """Return a filter that requires the condition on any of the fields that a name refers to."""
-    either = tuple(condition(field) for field in fields_named(name, kinds))
-    if not either:
-        return NO_DOCUMENT
-    return either[0] if len(either) == 1 else Or(either)
+    return any_of([condition(field) for field in fields_named(name, kinds)]) or NO_DOCUMENT
 
 
 def fields_named(name: str, kinds: FieldKinds) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
 from backends.embedded.index.schema import COMPOUNDS, LANGUAGE, SOURCE, STORED_SECTIONS, WORD_PARTS
 from backends.field_rules import check_filter
-from backends.filters import And, Filter, parse_filter
+from backends.filters import Filter, all_of, parse_filter
 from backends.query import SearchQuery
 from backends.sections import SECTIONS, unpack
 
@@ -195,9 +195,9 @@ def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query |
     parts: list[Filter] = [] if query.condition is None else [query.condition]
     if query.filters.strip():
         parts.append(parse_filter(query.filters))
-    if not parts:
+    expression = all_of(parts)
+    if expression is None:
         return None
-    expression = parts[0] if len(parts) == 1 else And(tuple(parts))
     key = ("condition", expression) if query.effects.rules else None
     compiled: tantivy.Query | None = None if key is None else snapshot.cached(key)
     if compiled is None:
