@@ -9,9 +9,11 @@ import pytest
 from flask import Flask
 
 import app.runtime
+from app.services.embedding import stored_vectors
 from tests.answers import assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings, register_tenant
+from tests.patience import PATIENCE_SECONDS
 from tests.services.embedding.stub_embedder import StubEmbedder
 
 
@@ -23,6 +25,8 @@ def embedder() -> StubEmbedder:
 @pytest.fixture
 def semantic_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: StubEmbedder) -> Iterator[Flask]:
     monkeypatch.setattr(app.runtime, "create_embedder", lambda settings: embedder)
+    # On a busy machine, reading vectors takes longer than a search waits.
+    monkeypatch.setattr(stored_vectors, "READ_SECONDS", PATIENCE_SECONDS)
     application = make_app(make_settings(tmp_path))
     yield application
     close_app(application)
