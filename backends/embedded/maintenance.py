@@ -40,7 +40,8 @@ from backends.embedded.index.generations import (
 )
 from backends.embedded.index.schema import ID, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.index.store import LARGE_HEAP, SMALL_HEAP, State
+from backends.embedded.index.state import State
+from backends.embedded.index.store import LARGE_HEAP, SMALL_HEAP
 from backends.errors import BackendUnavailable, IndexNotFound
 
 LARGE_SEGMENT = 10_000

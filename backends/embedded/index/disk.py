@@ -22,6 +22,7 @@ from backends.embedded.index.documents import copy_documents, dynamic_columns_fo
 from backends.embedded.index.generations import (
     STATE_FILE,
     Measured,
+    MergeWatch,
     current_generation,
     make_generation,
     measure_generations,
@@ -35,7 +36,17 @@ from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
 from backends.embedded.index.open_indexes import OpenIndex, OpenIndexes
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, SCHEMA_VERSION, enough_dynamic_columns
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.index.store import LARGE_HEAP, Conversion, State, Store, Writing, is_engine_error, is_passing
+from backends.embedded.index.state import State
+from backends.embedded.index.store import (
+    LARGE_HEAP,
+    MAX_UNCHECKED_DELETES,
+    Conversion,
+    OpenWriter,
+    Store,
+    Writing,
+    is_engine_error,
+    is_passing,
+)
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
 
@@ -162,29 +173,23 @@ class DiskStore(Store):
 
     @contextmanager
     def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[Writing]:
-        folder = self.folder(name)
-        if not (folder / STATE_FILE).exists():
+        if not (self.folder(name) / STATE_FILE).exists():
             raise IndexNotFound(name)
         conversion = Conversion(documents)
-        lease = self.lease(name, self._convert(name, kinds, conversion))
+        own = self._take_over(name) or OpenWriter(self.lease(name, self._convert(name, kinds, conversion)))
         try:
-            self.snapshot(name)
-            entry = self.open_indexes.get(name)
-            dynamic_columns: Mapping[str, int] = dynamic_columns_for(kinds, entry.state.dynamic_columns)
-            if dynamic_columns != entry.state.dynamic_columns:
-                if len(dynamic_columns) > entry.state.capacity:
-                    dynamic_columns = _grow(self, name, entry, kinds)
-                else:
-                    write_state(folder, replace(entry.state, dynamic_columns=dynamic_columns))
+            dynamic_columns = _prepare(self, name, kinds, own)
+            if own.index is None:
                 entry = self.open_indexes.get(name)
-            # A process that was killed while writing leaves drafts behind.
-            sweep_drafts(entry.folder)
-            index = entry.index
+                # A process that was killed while writing leaves drafts behind.
+                sweep_drafts(entry.folder)
+                own.index = entry.index
+                own.merges = MergeWatch(entry.folder) if len(documents) > MAX_UNCHECKED_DELETES else None
         except BaseException:
-            lease.release()
+            self._finish(name, own)
             raise
         afterwards = None if self._maintenance is None else partial(self._maintenance.after_write, name)
-        with self._written(index, dynamic_columns, lease, conversion, afterwards) as writing:
+        with self._written(name, own, dynamic_columns, conversion, afterwards) as writing:
             yield writing
 
     def _convert(self, name: str, kinds: FieldKinds, conversion: Conversion) -> Iterator[None]:
@@ -256,6 +261,23 @@ class DiskStore(Store):
             folder.rename(trash)
             sync_folder(self.root)
             shutil.rmtree(trash, ignore_errors=True)
+
+
+def _prepare(store: DiskStore, name: str, kinds: FieldKinds, own: OpenWriter) -> Mapping[str, int]:
+    """Assign dynamic columns to the fields of a write; closes the writer if the index has to grow.
+
+    Returns:
+        The assigned dynamic columns.
+    """
+    store.snapshot(name)
+    entry = store.open_indexes.get(name)
+    dynamic_columns = dynamic_columns_for(kinds, entry.state.dynamic_columns)
+    if len(dynamic_columns) > entry.state.capacity:
+        own.close()
+        return _grow(store, name, entry, kinds)
+    if dynamic_columns != entry.state.dynamic_columns:
+        write_state(store.folder(name), replace(entry.state, dynamic_columns=dynamic_columns))
+    return dynamic_columns
 
 
 def _grow(store: DiskStore, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,13 +15,20 @@ import orjson
 import tantivy
 
 from backends.embedded.index.schema import build_schema, register_tokenizers
-from backends.embedded.index.store import State
+from backends.embedded.index.state import State
 
 STATE_FILE = "current.json"
 META_FILE = "meta.json"
 STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
+MAX_WATCHED_SECONDS = 2.0
+"""Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
+
+_LOOK_SECONDS = 0.004
+"""Pause between two looks at the files of a merge."""
+
+_SEGMENT_NAME_LENGTH = 32
 _DRAFT_LIFE_SECONDS = 3600
 _SETTLED_NS = 2_000_000_000
 """Minimum age of a folder's last change for a reusable measurement, since two changes may share a clock tick."""
@@ -140,6 +147,44 @@ def current_generation(folder: Path) -> Path:
         ValueError: The state file is invalid.
     """
     return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
+
+
+class MergeWatch:
+    """Recognizes the merges of a writer by their files, since tantivy-py has no call for this.
+
+    A merge writes the files of its segment first, and lists the segment in ``meta.json`` when it is done.
+
+    Args:
+        folder: Folder of the generation. No other writer may be open.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._until = time.monotonic() + MAX_WATCHED_SECONDS
+        self._others = _segments_with_files(folder)
+        """Segments that are not the result of a merge: committed ones, and leftovers of killed processes."""
+
+    def wait(self, is_taken: Callable[[], bool]) -> None:
+        """Return when no merge is running, the writer was taken, or its time is over."""
+        self._others |= _listed_segments(self._folder)
+        while time.monotonic() < self._until:
+            time.sleep(_LOOK_SECONDS)
+            if is_taken() or not self._is_merging():
+                return
+
+    def _is_merging(self) -> bool:
+        # In this order, because the segment is listed before its files are complete for others.
+        begun = _segments_with_files(self._folder) - self._others
+        return not begun <= _listed_segments(self._folder)
+
+
+def _segments_with_files(folder: Path) -> set[str]:
+    names = (name.partition(".")[0] for name in os.listdir(folder))  # noqa: PTH208 - a tenth of the time of iterdir
+    return {name for name in names if len(name) == _SEGMENT_NAME_LENGTH}
+
+
+def _listed_segments(folder: Path) -> set[str]:
+    return {segment["segment_id"].replace("-", "") for segment in read_meta(folder)["segments"]}
 
 
 def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -> dict[str, Measured]:

@@ -1,7 +1,8 @@
 """Locks that one thread acquires and another releases.
 
 A write returns to its caller after the commit, while a background thread waits for the merges. The lock stays held
-until then, so that the next writer of the index finds no merge in progress.
+until then, so that the next writer of the index finds no merge in progress. The next write of the same process does not
+wait: it takes over the writer together with its lock.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from backends.embedded.index.schema import (
     register_tokenizers,
 )
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.index.store import LARGE_HEAP, Conversion, State, Store, Writing
+from backends.embedded.index.state import State
+from backends.embedded.index.store import LARGE_HEAP, Conversion, OpenWriter, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
 
@@ -70,7 +71,7 @@ class MemoryStore(Store):
         except BaseException:
             lease.release()
             raise
-        with self._written(entry.index, dynamic_columns, lease, Conversion(documents)) as writing:
+        with self._written(name, OpenWriter(lease, entry.index), dynamic_columns, Conversion(documents)) as writing:
             yield writing
         entry.index.reload()
         entry.snapshot = Snapshot(entry.index, dynamic_columns, 0)

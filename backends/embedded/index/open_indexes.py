@@ -20,7 +20,7 @@ from backends.embedded.index.generations import (
     signature_of,
 )
 from backends.embedded.index.snapshots import Snapshot, SnapshotCache
-from backends.embedded.index.store import State
+from backends.embedded.index.state import State
 from backends.errors import IndexNotFound
 
 IDLE_SECONDS = 2.0

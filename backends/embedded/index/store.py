@@ -11,15 +11,16 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 
-import orjson
 import tantivy
 
 from backends.base import Document
 from backends.embedded.index.documents import searched_characters, to_tantivy
+from backends.embedded.index.generations import MergeWatch
 from backends.embedded.index.locks import Lease
-from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, OLDEST_READABLE_VERSION, SCHEMA_VERSION
+from backends.embedded.index.schema import ID
 from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendError, BackendUnavailable
 from backends.query import FieldKinds
@@ -71,49 +72,6 @@ def heap_for(characters: int) -> int:
     return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Metadata of an index.
-
-    Attributes:
-        generation: Name of the folder with the documents; a rebuild creates a new one.
-        capacity: Number of dynamic columns in its schema.
-        dynamic_columns: Assigned column numbers, by field.
-        version: Schema version with which it was created.
-    """
-
-    generation: str = "g1"
-    capacity: int = FIRST_DYNAMIC_COLUMNS
-    dynamic_columns: Mapping[str, int] = field(default_factory=dict)
-    version: int = field(default_factory=lambda: SCHEMA_VERSION)
-
-    def to_json(self) -> bytes:
-        return orjson.dumps({
-            "version": self.version, "generation": self.generation, "capacity": self.capacity,
-            "slots": dict(self.dynamic_columns),
-        })  # fmt: skip
-
-    @classmethod
-    def from_json(cls, text: bytes) -> State:
-        """Parse the output of :meth:`to_json`.
-
-        Raises:
-            ValueError: The text is not a state, or its schema version is no longer supported.
-            BackendUnavailable: A newer release created the index.
-        """
-        try:
-            values = orjson.loads(text)
-            version = int(values["version"])
-            if version > SCHEMA_VERSION:
-                # Not "missing": a process of the previous release must not rebuild what its successor has built.
-                raise BackendUnavailable("A newer release of the service created the index.")
-            if version < OLDEST_READABLE_VERSION:
-                raise ValueError("unsupported schema version")
-            return cls(str(values["generation"]), int(values["capacity"]), dict(values["slots"]), version)
-        except (KeyError, TypeError) as error:
-            raise ValueError("not an index state") from error
-
-
 class Conversion:
     """The conversion of a write's documents, which may begin while the write waits for its lock.
 
@@ -139,6 +97,37 @@ class Conversion:
             self._ahead.clear()  # Another write assigned columns to other fields.
         for document in self.documents:
             yield self._ahead.popleft() if self._ahead else to_tantivy(document, dynamic_columns)
+
+
+@dataclass(slots=True, eq=False)
+class OpenWriter:
+    """The lock of an index, and the writer that writes under it.
+
+    Attributes:
+        index: Index to write to; ``None`` until it is chosen.
+        merges: Merges during which other writes may take over the writer; ``None`` if they may not.
+        writer: ``None`` until the first write begins.
+    """
+
+    lease: Lease
+    index: tantivy.Index | None = None
+    merges: MergeWatch | None = None
+    writer: tantivy.IndexWriter | None = None
+
+    def begin(self, heap_bytes: int) -> tuple[tantivy.Index, tantivy.IndexWriter]:
+        """Return the index and its writer, which is opened if necessary."""
+        assert self.index is not None
+        if self.writer is None:
+            self.writer = self.index.writer(heap_bytes, 1)
+            # A killed process may leave files behind that would make every later commit fail.
+            self.writer.garbage_collect_files()
+        return self.index, self.writer
+
+    def close(self) -> None:
+        """Wait for the merges, which tantivy would abandon otherwise, and close the writer; the lock stays held."""
+        writer, self.writer, self.index = self.writer, None, None
+        if writer is not None:
+            writer.wait_merging_threads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +162,7 @@ class Store(ABC):
     def __init__(self) -> None:
         self._merging: set[threading.Thread] = set()
         self._merging_lock = threading.Lock()
+        self._offered: dict[str, OpenWriter] = {}
         _STORES.add(self)
 
     @abstractmethod
@@ -246,50 +236,78 @@ class Store(ABC):
         """In a child process, forget background work whose threads exist only in the parent."""
         self._merging = set()
         self._merging_lock = threading.Lock()
+        self._offered = {}
 
     @contextmanager
     def _written(
-        self, index: tantivy.Index, dynamic_columns: Mapping[str, int], lease: Lease, conversion: Conversion,
+        self, name: str, own: OpenWriter, dynamic_columns: Mapping[str, int], conversion: Conversion,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
-        """Write under a lease that is released when the merges are done."""
-        handed_over = False
+        """Write, then release the writer's lock when the merges are done, unless another write takes the writer."""
+        is_committed = False
         try:
-            writer = index.writer(heap_for(sum(map(searched_characters, conversion.documents))), 1)
             try:
-                # A killed process may leave files behind that would make every later commit fail.
-                writer.garbage_collect_files()
+                index, writer = own.begin(heap_for(sum(map(searched_characters, conversion.documents))))
                 yield Writing(index, writer, dynamic_columns, conversion)
                 writer.commit()
+                is_committed = True
             except BaseException:
-                _roll_back(writer)
+                if own.writer is not None:
+                    _roll_back(own.writer)
                 raise
-            finally:
-                handed_over = True
-                self._finish(writer, lease, afterwards)
         finally:
-            if not handed_over:
-                lease.release()
+            self._finish(name, own, own.merges if is_committed else None, afterwards)
 
-    def _finish(self, writer: tantivy.IndexWriter, lease: Lease, afterwards: Callable[[], None] | None) -> None:
-        """Wait for the merges in the background, then release the lock and run ``afterwards``."""
+    def _finish(
+        self, name: str, own: OpenWriter, merges: MergeWatch | None = None, afterwards: Callable[[], None] | None = None
+    ) -> None:
+        """Wait for the merges in the background, then release the lock and run ``afterwards``.
 
-        def wait() -> None:
+        Args:
+            merges: The merges during which another write may take the writer; ``None`` if it is not offered.
+        """
+        if own.writer is None:
+            own.lease.release()
+            return
+        if merges is not None:
+            with self._merging_lock:
+                self._offered[name] = own
+
+        def close() -> bool:
+            if merges is not None and not self._take_back(name, own):
+                return False
             try:
-                writer.wait_merging_threads()
+                own.close()
             finally:
-                lease.release()
+                own.lease.release()
+            return True
 
         def rest() -> None:
-            wait()
-            if afterwards is not None:
+            if merges is not None:
+                _maintain(partial(merges.wait, lambda: self._offered.get(name) is not own))
+            if close() and afterwards is not None:
                 afterwards()
 
         try:
             self.in_background(rest)
         except RuntimeError:
             # If no thread can be started (or the interpreter is exiting), wait for the merges here and skip the rest.
-            _maintain(wait)
+            _maintain(close)
+
+    def _take_back(self, name: str, own: OpenWriter) -> bool:
+        """End the offer of a writer. Returns whether no other write took it."""
+        with self._merging_lock:
+            is_own = self._offered.get(name) is own
+            if is_own:
+                del self._offered[name]
+        return is_own
+
+    def _take_over(self, name: str) -> OpenWriter | None:
+        """Return the writer that this process offers for an index, if there is one."""
+        with self._merging_lock:
+            offered = self._offered.pop(name, None)
+        # A copy, because the thread that waits for the earlier write's merges recognizes its own offer by identity.
+        return None if offered is None else replace(offered)
 
     def in_background(self, work: Callable[[], None]) -> None:
         """Run work in a thread that :meth:`settle` waits for; engine errors in it are logged.
@@ -317,7 +335,7 @@ class Store(ABC):
             raise
 
 
-def _maintain(work: Callable[[], None]) -> None:
+def _maintain(work: Callable[[], object]) -> None:
     try:
         work()
     except BaseException as error:

@@ -38,8 +38,8 @@ backend = create_backend(sys.argv[1])
 number = int(sys.argv[2])
 while True:
     batch = []
-    for at in range(number * 20, number * 20 + 20):
-        fields = {"id": str(at % 40), "title": f"round{number}", "content": "x " * 50, "url": "/"}
+    for at in range(number * 30, number * 30 + 30):
+        fields = {"id": str(at % 60), "title": f"round{number}", "content": "x " * 50, "url": "/"}
         batch.append(Document(fields["id"], fields, at))
     backend.upsert("site_1", batch, {})
     print(number, flush=True)
@@ -105,7 +105,7 @@ def test_killed_writers_lose_no_acknowledged_write_and_block_no_other_writer(bac
         rounds = {hit.document["title"] for hit in backend.search(NAME, SearchQuery("*", limit=100)).hits}
         latest = max(int(title.removeprefix("round")) for title in rounds)
         assert latest in (answered, answered + 1)
-        assert len(found(backend, f"round{latest}")) == 20
+        assert len(found(backend, f"round{latest}")) == 30
         number = latest + 1
         backend.upsert(NAME, [document("mark", f"round{number}", 10**6 + number)], {})
         assert "mark" in found(backend, f"round{number}")

@@ -16,7 +16,7 @@ import pytest
 
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index import disk, store
+from backends.embedded.index import disk, state
 from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.generations import read_meta
 from backends.embedded.index.schema import OLDEST_READABLE_VERSION, SCHEMA_VERSION
@@ -124,7 +124,7 @@ def test_index_of_the_previous_version_is_searchable_and_reported_as_outdated(
     fill(backend)
     backend.close()
     assert backend.outdated_indexes() == []
-    for module in (disk, store):
+    for module in (disk, state):
         monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     upgraded = create_backend(url)
 
@@ -140,9 +140,9 @@ def test_unreadably_old_index_is_not_found_and_reported_as_outdated(
 ) -> None:
     fill(backend)
     backend.close()
-    for module in (disk, store):
+    for module in (disk, state):
         monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
-    monkeypatch.setattr(store, "OLDEST_READABLE_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr(state, "OLDEST_READABLE_VERSION", SCHEMA_VERSION + 1)
     upgraded = create_backend(url)
 
     assert upgraded.outdated_indexes() == [NAME]
@@ -154,7 +154,7 @@ def test_previous_release_reports_a_newer_index_as_unavailable_not_missing(
     backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:
-        for module in (disk, store):
+        for module in (disk, state):
             later.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         backend.delete_index(NAME)
         backend.create_index(NAME)
