@@ -277,7 +277,7 @@ def show_import(site_id: int, error: ApiError | None = None) -> str:
             "type": kind,
             "label": label,
             "help": help.format(limit=limit),
-            "required": name == "file",
+            "required": name in ("file", "format"),
             "max_length": None,
             "value": values.get(name, ""),
             "options": ("", *FORM_FORMATS) if kind == "select" else (),

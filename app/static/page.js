@@ -29,6 +29,22 @@ for (const form of new Set([...document.querySelectorAll("[data-only]")].map((pa
   show();
 }
 
+// Proposes the format of a file to import, and asks for what is missing before the file is sent: browsers forget a chosen
+// file when the form comes back with an error.
+const FORMATS = { csv: "csv", json: "jsonl", jsonl: "jsonl", ndjson: "jsonl", xml: "wxr" };
+const PAGE_FILE = /\.(pdf|docx|pptx|xlsx|odt|odp|ods|epub|html?|md|markdown|txt)$/i;
+for (const file of document.querySelectorAll("input[type=file]")) {
+  const { format, url } = file.form.elements;
+  const check = () => { url.required = format.value === "file"; };
+  file.addEventListener("change", () => {
+    const name = file.files[0]?.name ?? "";
+    format.value ||= PAGE_FILE.test(name) ? "file" : FORMATS[name.split(".").pop().toLowerCase()] ?? "";
+    check();
+  });
+  format.addEventListener("change", check);
+  addEventListener("pageshow", check); // The browser may restore the format after this script.
+}
+
 // Marks a form that is being sent as busy, so that it isn't sent twice. The button's own value is sent, because browsers
 // collect the values before the timer fires.
 const BUSY_MS = 30_000; // A download or a stopped request leaves the page as it is.

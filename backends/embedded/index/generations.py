@@ -22,7 +22,7 @@ META_FILE = "meta.json"
 STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
-MAX_WATCHED_SECONDS = 2.0
+MAX_WATCHED_SECONDS = 10.0
 """Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
 
 _LOOK_SECONDS = 0.004
