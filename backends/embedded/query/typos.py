@@ -6,7 +6,7 @@ One error is an insertion, deletion, substitution, or transposition of neighbors
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import tantivy
 from rapidfuzz.distance import OSA
@@ -111,6 +111,26 @@ def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortes
         if count and (best is None or count > best[0]):
             best = (count, parts)
     return None if best is None else best[1]
+
+
+def split_before_form(
+    snapshot: Snapshot, word: str, fields: tuple[str, ...], forms_of: Callable[[str], Iterable[str]]
+) -> tuple[str, str] | None:
+    """The best split into a known word and another form of the rest (``timezones``: ``time zone``), if there is one.
+
+    Both are consecutive in a document.
+
+    Args:
+        forms_of: Returns known words of which a word may be another form.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for at in range(2, min(existing_prefix_length(snapshot, fields, word), len(word) - 2) + 1):
+        first = word[:at]
+        if snapshot.max_doc_frequency(fields, first):
+            for pair in ((first, form) for form in forms_of(word[at:])):
+                if follow_each_other(snapshot, pair, fields):
+                    found[pair] = min(snapshot.max_doc_frequency(fields, part) for part in pair)
+    return max(found, key=found.__getitem__, default=None)
 
 
 def split_in_terms(snapshot: Snapshot, word: str, field: str, limit: int) -> tuple[str, ...] | None:

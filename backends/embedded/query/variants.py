@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from operator import itemgetter
@@ -22,6 +22,7 @@ from backends.embedded.query.typos import (
     follow_each_other,
     may_be_mistyped,
     one_error_away,
+    split_before_form,
     split_in_terms,
     split_in_two,
     swapped,
@@ -238,7 +239,13 @@ def _expand(
     if split is not None:
         variants.append(TermVariant(split, ranking.concatenated, 1))
     elif allow_expensive and not variants:
+
+        def forms_of(rest: str) -> list[str]:
+            own = _relatives(listed, replace(query_term, terms=(rest,), surface=rest), fields, languages, ranking)
+            return own + (_completions(listed, rest, fields, ranking)[:_MAX_JOINED_COMPLETIONS] if is_last else [])
+
         splits = {split_in_terms(snapshot, word, field, _MAX_PARTS): None for field in fields}
+        splits[split_before_form(snapshot, word, fields, forms_of)] = None
         variants += [TermVariant(terms, ranking.concatenated, 1) for terms in splits if terms is not None]
     if query_term.parts and _are_together(snapshot, query_term.parts, fields):
         variants.append(TermVariant(query_term.parts, ranking.concatenated, 1))
@@ -301,14 +308,9 @@ def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: 
 
 
 def _expand_compound(
-    snapshot: Snapshot,
-    listed: _Listing,
-    query_term: QueryTerm,
-    fields: tuple[str, ...],
-    is_last: bool,
-    allow_expensive: bool,
-    ranking: Ranking,
-) -> Expansion:
+    snapshot: Snapshot, listed: _Listing, query_term: QueryTerm, fields: tuple[str, ...], is_last: bool,
+    allow_expensive: bool, ranking: Ranking,
+) -> Expansion:  # fmt: skip
     """Expand a compound: as written, or as one word; its last part may be unfinished, or one part mistyped."""
     variants = [TermVariant(query_term.terms, 1.0)]
     version = _VERSION.fullmatch(query_term.term)

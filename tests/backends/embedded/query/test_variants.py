@@ -89,6 +89,22 @@ def test_unrelated_adjacent_words_are_not_joined(text: str, missing: str) -> Non
     assert missing not in case.ids(text, all_words=True, settings=SearchSettings(language="en"))
 
 
+@pytest.mark.parametrize(("text", "marked"), [
+    ("timezones", "the <em>time zone</em> of"), ("timezon", "the <em>time zone</em> of"),
+    ("phonecases for", "A <em>phone case</em>"), ("rushhours", "the <em>rush hour</em>"),
+])  # fmt: skip
+def test_two_words_written_as_one_in_another_form_are_found(text: str, marked: str) -> None:
+    case = index_of()
+    case.add(
+        page("a", "Page", content="Set the time zone of your account"),
+        page("b", "Page", content="A phone case, but at the rush hour"),
+        page("c", "Page", content="A zone in time, an hour of rush, and a case without a phone"),
+    )
+    (hit,) = case.search(text, highlight=Highlight(), all_words=True).hits
+    assert hit.formatted is not None
+    assert marked in hit.formatted["content"]
+
+
 def test_existing_word_is_not_split_after_a_stop_word() -> None:
     case = index_of()
     case.add(page("upon", "Page", content="Once upon the time"), page("up", "Page", content="It is up on the roof"))
