@@ -173,7 +173,7 @@ class MergeWatch:
                 return
 
     def _is_merging(self) -> bool:
-        # In this order, because the segment is listed before its files are complete for others.
+        # The files first: the segment of a merge that ends between the two lookups is then listed.
         begun = _segments_with_files(self._folder) - self._others
         return not begun <= _listed_segments(self._folder)
 
