@@ -29,6 +29,7 @@ import tantivy
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import changes_by_id, documents_at, stored_documents, to_tantivy
 from backends.embedded.index.generations import (
+    MANAGED_FILE,
     META_FILE,
     current_generation,
     new_generation,
@@ -47,7 +48,6 @@ from backends.errors import BackendUnavailable, IndexNotFound
 LARGE_SEGMENT = 10_000
 """Minimum number of documents of a large segment: tantivy merges smaller ones whenever there are eight."""
 
-_MANAGED_FILE = ".managed.json"
 _SEGMENTS_IN_MERGE = 8
 _ATTEMPTS = 3
 
@@ -87,7 +87,7 @@ def link_generation(source: Path, target: Path) -> None:
         segment = segments.get(path.name.partition(".")[0])
         if segment is not None and (path.suffix != ".del" or path.name == segment.deletes_file):
             _link(path, target / path.name)
-    for name in (_MANAGED_FILE, META_FILE):
+    for name in (MANAGED_FILE, META_FILE):
         # Copied, because these files change with every commit. Segment files never change.
         shutil.copyfile(source / name, target / name)
 

@@ -183,7 +183,7 @@ class DiskStore(Store):
                 entry = self.open_indexes.get(name)
                 # A process that was killed while writing leaves drafts behind.
                 sweep_drafts(entry.folder)
-                own.index = entry.index
+                own.index, own.after_close = entry.index_for_writing(), entry.after_writer
                 own.merges = MergeWatch(entry.folder) if len(documents) > MAX_UNCHECKED_DELETES else None
         except BaseException:
             self._finish(name, own)

@@ -19,6 +19,7 @@ from backends.embedded.index.state import State
 
 STATE_FILE = "current.json"
 META_FILE = "meta.json"
+MANAGED_FILE = ".managed.json"
 STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 

@@ -12,6 +12,7 @@ from time import monotonic
 import tantivy
 
 from backends.embedded.index.generations import (
+    MANAGED_FILE,
     META_FILE,
     STATE_FILE,
     Signature,
@@ -58,17 +59,29 @@ class OpenIndex:
         self._title_cache = title_cache
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
+        self._managed: Signature | None = None
+        """Signature of the list of files after this process's last write with the open index."""
         meta = signature_of(self._meta_path)
         # Only the searcher is kept, so that an index that is not written to has no thread.
         self._snapshot = self._snapshot_of(read_generation(self.folder), meta)
 
-    @property
-    def index(self) -> tantivy.Index:
-        """The index for writing, opened on first use."""
+    def index_for_writing(self) -> tantivy.Index:
+        """Return the index for a writer, opened if necessary. The caller must hold the write lock."""
         with self._lock:
-            if self._index is None:
+            # An open index reads its list of files only once, and never removes a file that is not in its list.
+            if self._index is None or self._managed != self._managed_signature():
                 self._index = open_generation(self.folder)
             return self._index
+
+    def after_writer(self) -> None:
+        """Remember that the open index knows all files. Called under the write lock when a writer has been closed."""
+        with self._lock:
+            self._managed = self._managed_signature()
+
+    def _managed_signature(self) -> Signature | None:
+        with suppress(FileNotFoundError):
+            return signature_of(f"{self.folder}/{MANAGED_FILE}")
+        return None
 
     def current(self) -> Snapshot:
         """Return the snapshot of the last commit; files are read again only after a new commit."""

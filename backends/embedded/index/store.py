@@ -107,12 +107,14 @@ class OpenWriter:
         index: Index to write to; ``None`` until it is chosen.
         merges: Merges during which other writes may take over the writer; ``None`` if they may not.
         writer: ``None`` until the first write begins.
+        after_close: Called under the lock when the writer has been closed.
     """
 
     lease: Lease
     index: tantivy.Index | None = None
     merges: MergeWatch | None = None
     writer: tantivy.IndexWriter | None = None
+    after_close: Callable[[], None] | None = None
 
     def begin(self, heap_bytes: int) -> tuple[tantivy.Index, tantivy.IndexWriter]:
         """Return the index and its writer, which is opened if necessary."""
@@ -128,6 +130,8 @@ class OpenWriter:
         writer, self.writer, self.index = self.writer, None, None
         if writer is not None:
             writer.wait_merging_threads()
+            if self.after_close is not None:
+                self.after_close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import cast
 
-import orjson
 import pytest
 
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import generations
-from backends.embedded.index.generations import MergeWatch, write_meta
+from backends.embedded.index.generations import MergeWatch, read_meta, write_meta
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.index.store import MAX_UNCHECKED_DELETES
 from backends.errors import BackendUnavailable
@@ -44,6 +43,11 @@ def is_locked(backend: TantivyBackend) -> bool:
     if lease is not None:
         lease.release()
     return lease is None
+
+
+def assert_no_leftovers(generation: Path) -> None:
+    listed = {segment["segment_id"].replace("-", "") for segment in read_meta(generation)["segments"]}
+    assert {path.name.split(".")[0] for path in generation.glob("*.store")} == listed
 
 
 @pytest.fixture
@@ -197,10 +201,23 @@ def test_writers_of_two_processes_lose_nothing_and_leave_few_segments(url: str) 
     for each in backends:
         each.close()
     assert titles(backends[0]) == ["0-39"] * BATCH + ["1-39"] * BATCH
-    meta = orjson.loads((generation_of(backends[0]) / "meta.json").read_bytes())
-    assert len(meta["segments"]) < 12
-    listed = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
-    assert {path.name.split(".")[0] for path in generation_of(backends[0]).glob("*.store")} == listed
+    assert len(read_meta(generation_of(backends[0]))["segments"]) < 12
+    assert_no_leftovers(generation_of(backends[0]))
+
+
+def test_files_of_merged_segments_are_removed_whichever_process_wrote_them(url: str) -> None:
+    backends = [cast(TantivyBackend, create_backend(url)) for _ in range(2)]
+    backends[0].create_index(NAME)
+    for step in range(9):
+        for at, backend in enumerate(backends):
+            id = f"{at}-{step}"
+            backend.upsert(NAME, [Document(id, {"id": id, "title": "", "content": "", "url": "/"}, 1)], {})
+            backend.store.settle()
+        backends[1].close()  # As an idle process does.
+    for backend in backends:
+        backend.close()
+    assert backends[0].count(NAME) == 18
+    assert_no_leftovers(generation_of(backends[0]))
 
 
 class TestMergeWatch:
