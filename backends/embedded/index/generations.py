@@ -165,10 +165,14 @@ class MergeWatch:
         self._others = _segments_with_files(folder)
         """Segments that are not the result of a merge: committed ones, and leftovers of killed processes."""
 
+    def is_over(self) -> bool:
+        """Whether other processes must get their turn."""
+        return time.monotonic() >= self._until
+
     def wait(self, is_taken: Callable[[], bool]) -> None:
         """Return when no merge is running, the writer was taken, or its time is over."""
         self._others |= _listed_segments(self._folder)
-        while time.monotonic() < self._until:
+        while not self.is_over():
             time.sleep(_LOOK_SECONDS)
             if is_taken() or not self._is_merging():
                 return

@@ -273,6 +273,9 @@ class Store(ABC):
         if own.writer is None:
             own.lease.release()
             return
+        if merges is not None and merges.is_over():
+            # The next write could take the writer before a thread ends the offer, again and again.
+            merges = None
         if merges is not None:
             with self._merging_lock:
                 self._offered[name] = own

@@ -111,6 +111,21 @@ def test_other_process_gets_its_turn_while_a_process_writes_continuously(
     assert "other" in set(backend.document_ids(NAME))
 
 
+def test_writer_is_not_offered_after_its_time(
+    backend: TantivyBackend, merging: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging.set()
+    backend.store.settle()
+    merging.clear()
+    monkeypatch.setattr(generations, "MAX_WATCHED_SECONDS", 0)
+    writers: list[object] = [None]
+    for round in range(1, 20):
+        with store_of(backend).writing(NAME, {}, batch(round)) as writing:
+            writing.put()
+            assert writing.writer is not writers[-1]
+            writers.append(writing.writer)
+
+
 def test_failed_write_with_a_taken_writer_changes_nothing_and_frees_the_lock(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
