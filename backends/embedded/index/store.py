@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
@@ -56,6 +57,9 @@ def engine_errors(doing: str) -> Iterator[None]:
 
 
 log = logging.getLogger(__name__)
+
+_MAX_CLOSING_SECONDS = 2.0
+"""Time within which the kernel closes the files of a killed process."""
 
 MAX_UNCHECKED_DELETES = 20
 """Maximum number of ids that are deleted without checking whether they exist."""
@@ -120,7 +124,7 @@ class OpenWriter:
         """Return the index and its writer, which is opened if necessary."""
         assert self.index is not None
         if self.writer is None:
-            self.writer = self.index.writer(heap_bytes, 1)
+            self.writer = _open_writer(self.index, heap_bytes)
             # A killed process may leave files behind that would make every later commit fail.
             self.writer.garbage_collect_files()
         return self.index, self.writer
@@ -132,6 +136,18 @@ class OpenWriter:
             writer.wait_merging_threads()
             if self.after_close is not None:
                 self.after_close()
+
+
+def _open_writer(index: tantivy.Index, heap_bytes: int) -> tantivy.IndexWriter:
+    until = time.monotonic() + _MAX_CLOSING_SECONDS
+    while True:
+        try:
+            return index.writer(heap_bytes, 1)
+        except ValueError as error:
+            # The kernel closes the files of a killed process one by one: our lock first, and tantivy's own lock later.
+            if "LockBusy" not in str(error) or time.monotonic() >= until:
+                raise
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True, slots=True)

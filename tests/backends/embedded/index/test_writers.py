@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import tantivy
 
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
@@ -156,6 +157,19 @@ def test_write_that_fails_to_start_with_a_taken_writer_frees_the_lock(
     backend.store.settle()
     assert not is_locked(backend)
     assert titles(backend) == ["round0"] * BATCH
+
+
+def test_write_waits_until_a_killed_process_has_closed_all_its_files(
+    backend: TantivyBackend, merging: threading.Event
+) -> None:
+    merging.set()
+    backend.store.settle()
+    # The kernel frees the lock of the index before tantivy's own lock.
+    held = [tantivy.Index.open(str(generation_of(backend))).writer()]
+    freeing = threading.Timer(0.2, held.clear)
+    freeing.start()
+    backend.upsert(NAME, batch(1), {})
+    assert titles(backend) == ["round1"] * BATCH
 
 
 def test_index_grows_for_new_fields_of_a_write_with_a_taken_writer(backend: TantivyBackend) -> None:
