@@ -56,6 +56,9 @@ _VACUUM_LOCK = ".compaction"  # Must not change: during an upgrade, workers of t
 _TRASH = ".trash"
 _ATTEMPTS = 3
 
+MAX_WATCHED_SECONDS = 10.0
+"""Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
+
 
 class Maintenance(Protocol):
     """Background maintenance that keeps a store's indexes fast to search."""
@@ -81,6 +84,7 @@ class DiskStore(Store):
 
     Attributes:
         is_closing: Whether no more background work may start.
+        watched_seconds: Time during which the process's writes may take over a writer; less than the timeout of waits.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class DiskStore(Store):
         self.root = root
         self._capacity = capacity
         self._timeout_seconds = timeout_seconds
+        self.watched_seconds = min(MAX_WATCHED_SECONDS, timeout_seconds / 3)
         self._make_maintenance = maintenance
         self._begin()
 
@@ -184,7 +189,10 @@ class DiskStore(Store):
                 # A process that was killed while writing leaves drafts behind.
                 sweep_drafts(entry.folder)
                 own.index, own.after_close = entry.index_for_writing(), entry.after_writer
-                own.merges = MergeWatch(entry.folder) if len(documents) > MAX_UNCHECKED_DELETES else None
+                if len(documents) > MAX_UNCHECKED_DELETES:
+                    own.merges = MergeWatch(entry.folder, self.watched_seconds)
+                else:
+                    own.merges = None
         except BaseException:
             self._finish(name, own)
             raise

@@ -23,9 +23,6 @@ MANAGED_FILE = ".managed.json"
 STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
-MAX_WATCHED_SECONDS = 10.0
-"""Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
-
 _LOOK_SECONDS = 0.004
 """Pause between two looks at the files of a merge."""
 
@@ -157,11 +154,12 @@ class MergeWatch:
 
     Args:
         folder: Folder of the generation. No other writer may be open.
+        seconds: Time after which other processes must get their turn.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, seconds: float):
         self._folder = folder
-        self._until = time.monotonic() + MAX_WATCHED_SECONDS
+        self._until = time.monotonic() + seconds
         self._others = _segments_with_files(folder)
         """Segments that are not the result of a merge: committed ones, and leftovers of killed processes."""
 

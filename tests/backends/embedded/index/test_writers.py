@@ -14,7 +14,7 @@ import tantivy
 
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index import generations
+from backends.embedded.index import disk
 from backends.embedded.index.generations import MergeWatch, read_meta, write_meta
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.index.store import MAX_UNCHECKED_DELETES
@@ -56,7 +56,6 @@ def merging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Merges run from now on until the event is set."""
     ended = threading.Event()
     monkeypatch.setattr(MergeWatch, "_is_merging", lambda _: not ended.is_set())
-    monkeypatch.setattr(generations, "MAX_WATCHED_SECONDS", 60)
     yield ended
     ended.set()
 
@@ -65,6 +64,7 @@ def merging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 def backend(url: str, merging: threading.Event) -> Iterator[TantivyBackend]:
     # A write that waited for the merges would fail after a second.
     backend = cast(TantivyBackend, create_backend(f"{url}?timeout=1"))
+    store_of(backend).watched_seconds = 60
     backend.create_index(NAME)
     backend.upsert(NAME, batch(0), {})
     yield backend
@@ -85,14 +85,13 @@ def test_writes_do_not_wait_for_merges_in_their_process(backend: TantivyBackend,
     assert not is_locked(backend)
 
 
+@pytest.mark.parametrize(("timeout", "maximum"), [(3, 10), (20, 0.2)])
 def test_other_process_gets_its_turn_while_a_process_writes_continuously(
-    backend: TantivyBackend, merging: threading.Event, url: str, monkeypatch: pytest.MonkeyPatch
+    merging: threading.Event, url: str, timeout: int, maximum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    merging.set()
-    backend.store.settle()
-    merging.clear()
-    monkeypatch.setattr(generations, "MAX_WATCHED_SECONDS", 0.2)
-    other = cast(TantivyBackend, create_backend(f"{url}?timeout=20"))
+    monkeypatch.setattr(disk, "MAX_WATCHED_SECONDS", maximum)
+    backend, other = (cast(TantivyBackend, create_backend(f"{url}?timeout={timeout}")) for _ in range(2))
+    backend.create_index(NAME)
     is_done = threading.Event()
     rounds = count(1)
 
@@ -108,17 +107,17 @@ def test_other_process_gets_its_turn_while_a_process_writes_continuously(
     finally:
         is_done.set()
         writer.join()
+        merging.set()
+        backend.close()
         other.close()
     assert "other" in set(backend.document_ids(NAME))
 
 
-def test_writer_is_not_offered_after_its_time(
-    backend: TantivyBackend, merging: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_is_not_offered_after_its_time(backend: TantivyBackend, merging: threading.Event) -> None:
     merging.set()
     backend.store.settle()
     merging.clear()
-    monkeypatch.setattr(generations, "MAX_WATCHED_SECONDS", 0)
+    store_of(backend).watched_seconds = 0
     writers: list[object] = [None]
     for round in range(1, 20):
         with store_of(backend).writing(NAME, {}, batch(round)) as writing:
@@ -266,13 +265,13 @@ class TestMergeWatch:
             (folder / f"{name}.idx").touch()
 
     def test_nothing_is_merged_after_a_commit(self, folder: Path) -> None:
-        watch = MergeWatch(folder)
+        watch = MergeWatch(folder, 60)
         self.list_segments(folder, "a" * 32, "b" * 32)
         watch.wait(lambda: False)
 
     @pytest.mark.parametrize("ends_with", ["listed", "removed"])
     def test_waits_until_the_merged_segment_is_listed_or_removed(self, folder: Path, ends_with: str) -> None:
-        watch = MergeWatch(folder)
+        watch = MergeWatch(folder, 60)
         self.list_segments(folder, "a" * 32, "b" * 32)
         (folder / f"{'c' * 32}.store").touch()
         waiting = threading.Thread(target=watch.wait, args=(lambda: False,))
@@ -287,8 +286,7 @@ class TestMergeWatch:
         waiting.join(10)
         assert not waiting.is_alive()
 
-    def test_waits_no_longer_than_its_time(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(generations, "MAX_WATCHED_SECONDS", 0.05)
-        watch = MergeWatch(folder)
+    def test_waits_no_longer_than_its_time(self, folder: Path) -> None:
+        watch = MergeWatch(folder, 0.05)
         (folder / f"{'c' * 32}.store").touch()
         watch.wait(lambda: False)
