@@ -56,7 +56,7 @@ _VACUUM_LOCK = ".compaction"  # Must not change: during an upgrade, workers of t
 _TRASH = ".trash"
 _ATTEMPTS = 3
 
-MAX_WATCHED_SECONDS = 10.0
+MAX_WATCHED_SECONDS = 2.0
 """Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
 
 
