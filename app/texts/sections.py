@@ -26,11 +26,10 @@ _MAX_CANDIDATES = 5 * MAX_SECTIONS
 _MAX_ANCESTORS = 5
 """Maximum number of a link's ancestors to search for a heading."""
 _BEGIN, _TITLE, _END = "\ufdd0", "\ufdd1", "\ufdd2"
-_MARKED = re.compile(f"{_BEGIN}([1-6])([^{_BEGIN}{_TITLE}{_END}]+){_TITLE}\\s*([^{_BEGIN}{_TITLE}{_END}]*?)\\s*{_END}")
+_MARKED = re.compile(f"{_BEGIN}([1-6])([^{_BEGIN}{_TITLE}{_END}]+){_TITLE}([^{_BEGIN}{_TITLE}{_END}]*){_END}")
 _REST = re.compile(f"{_BEGIN}[1-6]?[^{_BEGIN}{_TITLE}{_END}]*(?:{_TITLE}|$)|[{_BEGIN}{_TITLE}{_END}]")
 """Matches incomplete marks, from nested or truncated headings, and mark characters in the page itself."""
-PERMALINK_SIGN = re.compile(r"\s*[¶§🔗]+$|\s+#+$")
-"""The permalink sign at the end of a heading."""
+_PERMALINK_SIGNS = "¶§🔗"
 _NO_SLUG = re.compile(r"[^\w\- ]")
 
 
@@ -79,7 +78,7 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
         parts.append(_REST.sub("", marked[at : match.start()]))
         length += len(parts[-1])
         level, anchor = match.group(1, 2)
-        heading = PERMALINK_SIGN.sub("", match[3])
+        heading = without_permalink_sign(match[3].strip())
         title = " ".join(heading.split())[:MAX_SECTION_TITLE]
         # The page itself may contain such characters.
         is_valid = title and ANCHOR.fullmatch(anchor) and len(sections) < MAX_SECTIONS
@@ -90,6 +89,17 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
         at = match.end()
     parts.append(_REST.sub("", marked[at:]))
     return "".join(parts), tuple(sections)
+
+
+def without_permalink_sign(heading: str) -> str:
+    """Remove the permalink signs (``¶``, ``§``, ``🔗``, `` #``) at the end of a stripped heading."""
+    # Not a regular expression, which would take quadratic time for a long run of signs or spaces within the heading.
+    text = heading.rstrip(_PERMALINK_SIGNS)
+    if text == heading:
+        text = heading.rstrip("#")
+        if text == text.rstrip():  # A number sign directly after a word belongs to it: C#.
+            return heading
+    return text.rstrip()
 
 
 def as_field(sections: Iterable[Section]) -> list[dict[str, Any]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text
-from app.texts.sections import take_sections
+from app.texts.sections import take_sections, without_permalink_sign
 from backends.sections import Section
 from schemas.validation.documents import MAX_SECTION_TITLE, MAX_SECTIONS
 
@@ -95,6 +97,32 @@ def test_marker_characters_in_the_source_do_not_create_sections() -> None:
     text, sections = take_sections(html_to_marked_text(f"{own}<h2 id=b>Real</h2><p>\ufdd2 End"))
     assert [section.anchor for section in sections] == ["b"]
     assert text.split() == ["Fake", "Blank", "Real", "End"]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<h2 id=a>a{signs}b</h2>".format(signs="¶" * 500_000),
+        "<h2 id=a><pre>a{lines}b</pre></h2>".format(lines="\n" * 500_000),
+        "<pre>\ufdd02a\ufdd1a{lines}b</pre>".format(lines="\n" * 500_000),
+        "<h2 id=a>a{signs}b</h2>".format(signs=" #" * 250_000),
+    ],
+    ids=["permalink signs", "lines of a heading", "lines after a marker character", "number signs"],
+)
+def test_long_runs_of_signs_and_spaces_take_linear_time(html: str) -> None:
+    marked = html_to_marked_text(html)
+    begun = time.process_time()
+    text, _ = take_sections(marked)
+    assert time.process_time() - begun < 1
+    assert text == html_to_text(html).replace("\ufdd02a\ufdd1", "")
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [("One ¶", "One"), ("One¶§", "One"), ("One ##", "One"), ("C#", "C#"), ("C# #", "C#"), ("##", "##"), ("¶", "")],
+)
+def test_permalink_signs_at_the_end_are_removed(heading: str, text: str) -> None:
+    assert without_permalink_sign(heading) == text
 
 
 MARKUP = st.lists(

@@ -12,7 +12,7 @@ from turbohtml import Document, Element
 
 from app.crawl.read.text import cut_line
 from app.texts.formats import node_to_text
-from app.texts.sections import PERMALINK_SIGN
+from app.texts.sections import without_permalink_sign
 from backends.standard_fields import STANDARD_FIELDS
 
 OWN_PREFIX = "site-search:"
@@ -171,7 +171,7 @@ def _names(author: object) -> Iterator[str]:
 def _heading_text(heading: Element) -> str:
     # Most headings are text with at most a link, which needs no conversion.
     is_simple = [child.tag for child in heading.children if isinstance(child, Element)] in ([], ["a"])
-    return PERMALINK_SIGN.sub("", cut_line(heading.text if is_simple else node_to_text(heading)))
+    return without_permalink_sign(cut_line(heading.text if is_simple else node_to_text(heading)))
 
 
 def _first_line(texts: Iterable[str]) -> str | None:
