@@ -220,7 +220,7 @@ def _date_of(item: dict[str, str]) -> str | None:
     for name, zone in (("wp:post_date_gmt", "Z"), ("wp:post_date", "")):
         with suppress(ValueError):  # It is 0000-00-00 for an unpublished post.
             return datetime.fromisoformat(item.get(name, "").strip()).isoformat() + zone
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):  # An offset of many digits overflows.
         return parsedate_to_datetime(item.get("pubDate", "")).isoformat()
     return None
 

@@ -93,7 +93,8 @@ def test_publication_date_is_used_without_a_post_date() -> None:
     item = wxr_item(1, date_gmt="").replace("2024-05-01 10:00:00", "")
 
     assert documents(wxr(item))[0]["date"] == "2024-05-01T10:00:00+02:00"
-    assert documents(wxr(item.replace("Wed, 01 May 2024 10:00:00 +0200", "")))[0]["date"] is None
+    for invalid in ("", "Wed, 01 May 2024 10:00:00 +99999999999999999999"):
+        assert documents(wxr(item.replace("Wed, 01 May 2024 10:00:00 +0200", invalid)))[0]["date"] is None
 
 
 def test_control_characters_invalid_in_xml_become_spaces() -> None:
