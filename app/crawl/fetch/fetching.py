@@ -380,7 +380,7 @@ def _retry_after(value: str) -> float | None:
         return max(1.0, float(value))
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # An offset of many digits overflows.
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max(1.0, (aware - clock.now()).total_seconds())
