@@ -14,7 +14,14 @@ from ada_url import URL
 
 from app import clock
 from app.crawl.fetch.addresses import Scope, header_origins, normalize_url, parse_url
-from app.crawl.fetch.network import CertificateError, Network, PrivateAddressError, ResolutionError, time_limit
+from app.crawl.fetch.network import (
+    CertificateError,
+    Network,
+    PrivateAddressError,
+    ResolutionError,
+    check_time,
+    time_limit,
+)
 from app.crawl.fetch.responses import HEAD_BYTES, PACKED, Cookies, UnpackingError, is_page, sniff, unpack
 from app.crawl.fetch.values import (
     MAX_PAGE_BYTES,
@@ -299,6 +306,7 @@ def _body(
     body = bytearray()
     sniffed = any_type
     for piece in unpack(_limited(response, max_bytes, truncate=truncate), headers.get("content-encoding", "")):
+        check_time()
         body += piece
         if not sniffed and len(body) >= HEAD_BYTES:
             headers["content-type"] = _sniffed(content_type, body)

@@ -64,6 +64,15 @@ def time_limit(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
+def check_time() -> None:
+    """Apply the limit of :func:`time_limit` to work between two reads, such as decompressing.
+
+    Raises:
+        httpcore.ReadTimeout: The time is up.
+    """
+    _time_left(None, httpcore.ReadTimeout)
+
+
 def resolve(host: str, port: int) -> Sequence[IPAddress]:
     """Resolve a host name with the operating system.
 

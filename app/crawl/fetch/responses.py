@@ -135,6 +135,8 @@ class UnpackingError(Exception):
 def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Decompress a body into pieces of at most 64 KiB, so that a decompression bomb takes little memory.
 
+    Pieces may be empty: even if a body decompresses to nothing for a long time, the caller can stop in between.
+
     Args:
         pieces: The body as transferred.
         encoding: The value of ``Content-Encoding``; empty for none.
@@ -173,8 +175,7 @@ def _inflate(pieces: Iterable[bytes], wbits: int | None) -> Iterator[bytes]:
                 unpacked = inflater.decompress(packed, _UNPACKED_PIECE_BYTES)
             except zlib.error as error:
                 raise UnpackingError(str(error)) from error
-            if unpacked:
-                yield unpacked
+            yield unpacked
             if inflater.eof:
                 packed = inflater.unused_data
                 inflater = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import ssl
 import threading
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -244,6 +245,16 @@ class TestLimits:
         site.answers["/"] = endless
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.TOO_LARGE
+
+    def test_compression_bomb_that_decompresses_to_nothing_times_out(self, site: HostileSite, network: Network) -> None:
+        bomb = gzip.compress(gzip.compress(b"") * 2_000_000)
+        assert len(bomb) < 100_000
+        site.answers["/"] = page(bomb, "Content-Encoding: gzip, gzip")
+        hasty = Fetcher(network, Scope.of(URL), "SiteSearchBot", max_seconds=0.2)
+
+        begun = time.monotonic()
+        assert reason(lambda: hasty.fetch(URL)) == Reason.TIMEOUT
+        assert time.monotonic() - begun < 1
 
     def test_oversized_body_is_truncated_only_on_request(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(b"x" * 1_000)
@@ -545,7 +556,15 @@ class TestWaiting:
         assert not isinstance(caught.value, TryLater)
         assert caught.value.reason == "http_429"
 
-    @pytest.mark.parametrize("headers", [(), ("Retry-After: soon",), ("Retry-After: -5",)])
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            (),
+            ("Retry-After: soon",),
+            ("Retry-After: -5",),
+            ("Retry-After: Mon, 20 Nov 1995 19:12:08 +99999999999999999999",),
+        ],
+    )
     def test_status_429_without_retry_after_waits_30_seconds(
         self, site: HostileSite, fetcher: Fetcher, headers: tuple[str, ...]
     ) -> None:
