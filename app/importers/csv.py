@@ -22,7 +22,7 @@ from app.importers.records import (
 )
 from app.wording import counted
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
-from schemas.validation.problems import Problem
+from schemas.validation.problems import Problem, printable_name
 
 csv.field_size_limit(MAX_RECORD_BYTES)  # For the whole process; pages may exceed the default of 128 KiB.
 
@@ -145,9 +145,11 @@ def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
         raise UnreadableFile(Problem(f"has a first line that {lines.problem}", lines.problem.code))
     if not any(names):
         raise UnreadableFile(Problem("has a first line without column names", "required"))
-    repeated = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
-    if repeated is not None:
-        raise UnreadableFile(Problem(f"has the column {repeated!r} twice", "conflict"))
+    distinct_names: set[str] = set()
+    for name in filter(None, names):
+        if name in distinct_names:
+            raise UnreadableFile(Problem(f"has the column {printable_name(name)!r} twice", "conflict"))
+        distinct_names.add(name)
     return names
 
 

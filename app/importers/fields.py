@@ -16,7 +16,7 @@ from backends.text import normalized
 from schemas.validation.documents import FIELD_NAME
 from schemas.validation.problems import Problem, printable_name
 
-_NEXT_PAIR = re.compile(r"\n|,(?=\s*(?:[A-Za-z][A-Za-z0-9_-]*)?\s*=)", re.ASCII)
+_NEXT_PAIR = re.compile(r"\n|,(?=\s*(?:[A-Za-z][A-Za-z0-9_-]*\s*)?=)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +213,15 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
         UnreadableFile: A column in ``column_map`` does not exist, or there is no column for a required field.
     """
     listed_names = ", ".join(printable_name(name) for name in names[:20])
+    column_names = set(names)
     for column in (*column_map.columns.values(), *column_map.ignored):
-        if column not in names:
+        if column not in column_names:
             predicate = f"contains the unknown column {printable_name(column)!r}; the columns are: {listed_names}"
             raise UnreadableFile(Problem(predicate, "unknown_column"), "map")
-    fields = [[field for field, filled_by in column_map.columns.items() if filled_by == name] for name in names]
+    fields_by_column: dict[str, list[str]] = {}
+    for name, column in column_map.columns.items():
+        fields_by_column.setdefault(column, []).append(name)
+    fields = [fields_by_column.get(name, []) for name in names]
     filled_fields = set(column_map.columns)
     used = {*column_map.columns.values(), *column_map.ignored}
     for is_exact in (True, False):

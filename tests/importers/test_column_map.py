@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from app.importers.fields import ColumnMap, read_column_map
+from app.importers.fields import ColumnMap, fields_of_columns, read_column_map
 from app.importers.records import UnreadableFile
+from backends.standard_fields import REQUIRED_FIELDS
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,14 @@ def test_invalid_pair_is_rejected_with_its_problem(text: str, problem: str) -> N
         read_column_map(text)
 
     assert (caught.value.field, str(caught.value.problem)) == ("map", problem)
+
+
+def test_long_runs_of_blanks_and_many_entries_take_linear_time() -> None:
+    columns = [f"c{number}" for number in range(20_000)]
+    entries = ",".join(f"f{column}={column}" for column in columns)
+    required = [*REQUIRED_FIELDS, *columns]
+    begun = time.process_time()
+    fields = fields_of_columns(required, read_column_map(entries))
+    assert read_column_map("title=Headline," + " " * 100_000).columns == {"title": "Headline,"}
+    assert time.process_time() - begun < 2
+    assert fields == [[name] for name in REQUIRED_FIELDS] + [[f"f{column}"] for column in columns]
