@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Characters that begin a formula in at least one spreadsheet program, including full-width forms."""
+_FORMULA_STARTS = re.compile("^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?= *[=+@\uff1d\uff0b\uff0d\uff20-])")
+"""Matches where a formula begins in at least one spreadsheet program, including with full-width signs.
+
+Where the comma is the decimal sign, spreadsheets split lines of CSV at semicolons and line breaks within cells.
+"""
 
 
 def number(value: int) -> str:
@@ -65,12 +69,11 @@ def printable(text: str) -> str:
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> str:
-    """Format rows as CSV lines."""
+    """Format rows as CSV lines, with an apostrophe before each text that a spreadsheet would treat as a formula."""
     text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
+    csv.writer(text).writerows(map(_harmless, row) for row in rows)
     return text.getvalue()
 
 
-def harmless(text: str) -> str:
-    """Return a text as a cell that no spreadsheet treats as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+def _harmless(cell: object) -> object:
+    return _FORMULA_STARTS.sub("'", cell) if isinstance(cell, str) else cell

@@ -19,7 +19,7 @@ from app.services.usage.month_usage import MonthUsage, report_month
 from app.web.auth import FOR_OPERATOR
 from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
-from app.wording import csv_lines, harmless
+from app.wording import csv_lines
 from schemas.base import NothingSchema, SuccessSchema
 from schemas.operator import (
     MonthQuerySchema,
@@ -164,5 +164,4 @@ def show_usage(query: dict[str, Any]) -> dict[str, Any] | Response:
 
 
 def _cells(row: Mapping[str, Any]) -> list[Any]:
-    texts = {name: harmless(row[name]) for name in ("email", "name", "plan")}
-    return [{**row, **texts, "final": str(row["final"]).lower()}[column] for column in _COLUMNS]
+    return [{**row, "final": str(row["final"]).lower()}[column] for column in _COLUMNS]

@@ -380,7 +380,7 @@ class TestReading:
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_entries, "STEP", 2)
-        assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "=cmd()"}))
+        assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "=cmd();=1"}))
         response = tenant.browser.get("/audit-log/export")
 
         assert response.mimetype == "text/csv"
@@ -388,7 +388,7 @@ class TestReading:
         rows = list(csv.DictReader(io.StringIO(response.get_data(as_text=True), newline="")))
         entries = read_log(tenant)[::-1]
         assert [row["time"] for row in rows] == [entry["created_at"] for entry in entries]
-        assert rows[0]["name"] == "'=cmd()"
+        assert rows[0]["name"] == "'=cmd();'=1"
         assert orjson.loads(rows[0]["changes"]) == entries[0]["changes"]
         narrowed = tenant.browser.get("/audit-log/export?kind=site").get_data(as_text=True)
         assert len(narrowed.splitlines()) == 3

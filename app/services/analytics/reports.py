@@ -29,7 +29,7 @@ from app.services.analytics.report_parts import (
     part,
     sites_of,
 )
-from app.wording import csv_lines, harmless
+from app.wording import csv_lines
 
 LIST_LENGTH = 10
 """Default length of the lists of queries."""
@@ -356,11 +356,7 @@ _CSV_LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click
 
 
 def encode_csv(analytics: Analytics) -> str:
-    """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty.
-
-    Visitors choose the queries, and spreadsheet programs run cells that look like formulas; an apostrophe prevents
-    that.
-    """
+    """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty."""
     rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
         *(
             (name, each.query, each.count, each.clicks, each.click_through_rate, each.average_click_position)
@@ -374,4 +370,4 @@ def encode_csv(analytics: Analytics) -> str:
         *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
         *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
     ]
-    return csv_lines([_CSV_COLUMNS, *((name, harmless(subject), *numbers) for name, subject, *numbers in rows)])
+    return csv_lines([_CSV_COLUMNS, *rows])

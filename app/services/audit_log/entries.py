@@ -16,7 +16,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import AuditEntry, Site
 from app.services.sites import MAX_INT64
 from app.storage.database import Database
-from app.wording import csv_lines, harmless
+from app.wording import csv_lines
 
 RETENTION = timedelta(days=400)
 """Age at which entries are deleted."""
@@ -139,15 +139,16 @@ def export_csv(database: Database, selection: Selection) -> Iterator[str]:
 def _row(entry: AuditEntry) -> tuple[object, ...]:
     return (
         isoformat(entry.created_at),
-        harmless(entry.actor_name),
+        entry.actor_name,
         entry.actor_kind,
         entry.address or "",
         entry.action,
         entry.kind,
         entry.object_id,
-        harmless(entry.object_name),
+        entry.object_name,
         "" if entry.site_id is None else entry.site_id,
-        orjson.dumps(entry.changes).decode(),
+        # Escaped, so that no semicolon gets an apostrophe, which would change the value.
+        orjson.dumps(entry.changes).decode().replace(";", "\\u003b"),
     )
 
 

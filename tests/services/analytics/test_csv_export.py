@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from dataclasses import replace
 from datetime import date
 
@@ -40,6 +41,23 @@ def test_formula_like_queries_are_prefixed_with_an_apostrophe(query: str) -> Non
     assert table(QueryCount(query, 1))[1][1] == "'" + query
 
 
-@pytest.mark.parametrize("query", ["a=b", "c++", "1-2", "me@example.com", "日本"])
+@pytest.mark.parametrize(
+    ("query", "cell"),
+    [("a;=1+1", "a;'=1+1"), ("a; =1", "a;' =1"), ("a;b;-1", "a;b;'-1"), ("a\n=1", "a\n'=1"), (" =1", "' =1")],
+)
+def test_formulas_after_a_semicolon_or_line_break_are_prefixed_for_spreadsheets_that_split_there(
+    query: str, cell: str
+) -> None:
+    assert table(QueryCount(query, 1))[1][1] == cell
+
+
+def test_long_runs_of_separators_and_blanks_are_exported_in_linear_time() -> None:
+    query = ";\n" * 100_000 + " " * 200_000
+    begun = time.process_time()
+    assert table(QueryCount(query, 1))[1][1] == query
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("query", ["a;b", "a=b", "c++", "1-2", "me@example.com", "日本"])
 def test_other_queries_are_exported_unchanged(query: str) -> None:
     assert table(QueryCount(query, 1))[1][1] == query
