@@ -142,6 +142,8 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
     """
     account_id = check_confirmation(runtime, token).account_id
     with credential_change(runtime.database, runtime.counters, account_id) as session:
+        # Changing the address needs this lock, too. Otherwise, the link could confirm an address it was not sent to.
+        get_account(session, account_id, lock=True)
         member = emails.get_confirmed(session, token, runtime.settings.secret_key)
         with acting(client.member(member.email, member.id)):
             confirm_email(member)

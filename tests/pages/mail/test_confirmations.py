@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import time_machine
 from flask import Flask
+from sqlalchemy import select
+from werkzeug.test import TestResponse
 
+from app.models import Member
+from app.operations import email_links
 from app.operations import operator as account_operations
 from app.runtime import Runtime
+from app.services.access.callers import Client
+from app.services.accounts import emails
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -181,3 +189,33 @@ def test_installation_without_mail_requires_no_confirmation(
     part.settings = replace(part.settings, **mail_settings(server))  # The operator sets mail up later.
     assert_ok(tenant.search.get("/v1/search?q=x"))
     close_app(app)
+
+
+def test_link_does_not_confirm_an_address_to_which_the_member_is_just_changing(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = link_of(part, server).partition("token=")[2]
+    check = emails.get_confirmed
+    changes: list[Future[TestResponse]] = []
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def change_after_check(*arguments: Any) -> Member:
+            member = check(*arguments)
+            changes.append(
+                pool.submit(new.browser.put, "/profile", json={"email": "b@example.com", "current_password": PASSWORD})
+            )
+            wait(changes, timeout=1)
+            return member
+
+        monkeypatch.setattr(email_links, "check_confirmation", lambda *_: member_of(part))
+        monkeypatch.setattr(emails, "get_confirmed", change_after_check)
+        email_links.confirm(part, Client("127.0.0.1", "", ""), token)
+
+    assert_ok(changes[0].result())
+    assert (member_of(part).email, member_of(part).email_confirmed) == ("b@example.com", False)
+
+
+def member_of(part: Runtime) -> Member:
+    with part.database.read() as session:
+        return session.scalars(select(Member)).one()
