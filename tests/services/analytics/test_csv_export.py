@@ -45,9 +45,7 @@ def test_formula_like_queries_are_prefixed_with_an_apostrophe(query: str) -> Non
     ("query", "cell"),
     [("a;=1+1", "a;'=1+1"), ("a; =1", "a;' =1"), ("a;b;-1", "a;b;'-1"), ("a\n=1", "a\n'=1"), (" =1", "' =1")],
 )
-def test_formulas_after_a_semicolon_or_line_break_are_prefixed_for_spreadsheets_that_split_there(
-    query: str, cell: str
-) -> None:
+def test_formulas_after_a_semicolon_or_line_break_are_prefixed_too(query: str, cell: str) -> None:
     assert table(QueryCount(query, 1))[1][1] == cell
 
 
