@@ -19,7 +19,7 @@ from app.services.indexing import indexer, site_indexes
 from app.services.indexing.site_indexes import missing_indexes, outdated_indexes
 from app.storage.database import StorageUnavailable
 from app.storage.machine_process import FileLocks, Locks
-from backends.embedded.index import disk, store
+from backends.embedded.index import disk, state
 from backends.embedded.index.schema import SCHEMA_VERSION
 from backends.errors import BackendUnavailable
 from tests.callers import ApiClient, Tenant, page, register_tenant
@@ -106,7 +106,7 @@ def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = ApiClient(original.app, original.tokens["public"]).get("/v1/client-info").get_json()
-    for module in (disk, store):
+    for module in (disk, state):
         monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     part = original.app.extensions["runtime"]
     part.engines.default.close()

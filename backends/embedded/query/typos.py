@@ -123,14 +123,14 @@ def split_before_form(
     Args:
         forms_of: Returns known words of which a word may be another form.
     """
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for at in range(2, min(existing_prefix_length(snapshot, fields, word), len(word) - 2) + 1):
         first = word[:at]
         if snapshot.max_doc_frequency(fields, first):
             for pair in ((first, form) for form in forms_of(word[at:])):
                 if follow_each_other(snapshot, pair, fields):
-                    found[pair] = min(snapshot.max_doc_frequency(fields, part) for part in pair)
-    return max(found, key=found.__getitem__, default=None)
+                    counts[pair] = min(snapshot.max_doc_frequency(fields, part) for part in pair)
+    return max(counts, key=counts.__getitem__, default=None)
 
 
 def split_in_terms(snapshot: Snapshot, word: str, field: str, limit: int) -> tuple[str, ...] | None:
