@@ -112,6 +112,7 @@ class OpenWriter:
         merges: Merges during which other writes may take over the writer; ``None`` if they may not.
         writer: ``None`` until the first write begins.
         after_close: Called under the lock when the writer has been closed.
+        has_committed: Whether the writer has committed a write, so that merges may be running.
     """
 
     lease: Lease
@@ -119,6 +120,7 @@ class OpenWriter:
     merges: MergeWatch | None = None
     writer: tantivy.IndexWriter | None = None
     after_close: Callable[[], None] | None = None
+    has_committed: bool = False
 
     def begin(self, heap_bytes: int) -> tuple[tantivy.Index, tantivy.IndexWriter]:
         """Return the index and its writer, which is opened if necessary."""
@@ -131,7 +133,7 @@ class OpenWriter:
 
     def close(self) -> None:
         """Wait for the merges, which tantivy would abandon otherwise, and close the writer; the lock stays held."""
-        writer, self.writer, self.index = self.writer, None, None
+        writer, self.writer, self.index, self.has_committed = self.writer, None, None, False
         if writer is not None:
             writer.wait_merging_threads()
             if self.after_close is not None:
@@ -270,9 +272,11 @@ class Store(ABC):
                 index, writer = own.begin(heap_for(sum(map(searched_characters, conversion.documents))))
                 yield Writing(index, writer, dynamic_columns, conversion)
                 writer.commit()
-                is_committed = True
+                is_committed = own.has_committed = True
             except BaseException:
-                if own.writer is not None:
+                # Merges of earlier commits would survive a rollback and could replace ``meta.json`` after the lock is
+                # released. Closing the writer waits for them, and also discards what was not committed.
+                if own.writer is not None and not own.has_committed:
                     _roll_back(own.writer)
                 raise
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import cast
@@ -15,6 +15,7 @@ import tantivy
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
+from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.generations import MergeWatch, read_meta, write_meta
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.index.store import MAX_UNCHECKED_DELETES
@@ -129,11 +130,15 @@ def test_writer_is_not_offered_after_its_time(backend: TantivyBackend, merging: 
 def test_failed_write_with_a_taken_writer_changes_nothing_and_frees_the_lock(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("engine words")
+    def fail_for_the_last(document: Document, columns: Mapping[str, int]) -> object:
+        if document.id == str(BATCH - 1):
+            raise ValueError("engine words")
+        return to_tantivy(document, columns)
 
+    # A rollback would not wait for the merges of earlier writes, which would then go on without the lock.
+    monkeypatch.delattr("backends.embedded.index.store._roll_back")
     with monkeypatch.context() as broken:
-        broken.setattr("backends.embedded.index.store.to_tantivy", fail)
+        broken.setattr("backends.embedded.index.store.to_tantivy", fail_for_the_last)
         with pytest.raises(BackendUnavailable):
             backend.upsert(NAME, batch(1), {})
     backend.store.settle()
