@@ -45,7 +45,7 @@ def test_typing_updates_hits_and_total(packages: Packages, customer: Customer) -
 
 
 def test_widgets_of_a_static_page_work_with_a_public_key(packages: Packages, customer: Customer) -> None:
-    typing = {"widget": "query", "value": "upgr"}, {"widget": "facet", "attribute": "author", "value": "Ann"}
+    typing = {"widget": "query", "value": "upgrad"}, {"widget": "facet", "attribute": "author", "value": "Ann"}
 
     *_, refined = use(packages, customer, *typing, key=customer.tokens["public"])
 
