@@ -19,10 +19,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import tantivy
 
@@ -31,10 +30,12 @@ from backends.embedded.index.documents import changes_by_id, documents_at, store
 from backends.embedded.index.generations import (
     MANAGED_FILE,
     META_FILE,
+    Segment,
     current_generation,
     new_generation,
     open_generation,
     read_meta,
+    read_segments,
     sweep_generations,
     write_meta,
     write_state,
@@ -50,33 +51,6 @@ LARGE_SEGMENT = 10_000
 
 _SEGMENTS_IN_MERGE = 8
 _ATTEMPTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Document counts of a segment from ``meta.json``: all documents, including deleted ones, and deleted documents."""
-
-    name: str
-    documents: int
-    deleted: int
-    deletes_file: str | None
-
-    @property
-    def live(self) -> int:
-        return self.documents - self.deleted
-
-
-def read_segments(generation: Path) -> list[Segment]:
-    """Return the segments of an index.
-
-    Raises:
-        OSError: The index does not exist.
-        ValueError: Its metadata is invalid.
-    """
-    try:
-        return [_segment(entry) for entry in read_meta(generation)["segments"]]
-    except (KeyError, TypeError) as error:
-        raise ValueError("not an index") from error
 
 
 def link_generation(source: Path, target: Path) -> None:
@@ -156,13 +130,6 @@ def _claim_one_live_document(generation: Path) -> None:
         if entry["deletes"]:
             entry["deletes"]["num_deleted_docs"] = entry["max_doc"] - 1
     write_meta(generation, meta)
-
-
-def _segment(entry: Mapping[str, Any]) -> Segment:
-    # tantivy's metadata has hyphens in the IDs, and its file names do not.
-    name, deletes = entry["segment_id"].replace("-", ""), entry["deletes"] or {}
-    file = f"{name}.{deletes['opstamp']}.del" if deletes else None
-    return Segment(name, entry["max_doc"], deletes.get("num_deleted_docs", 0), file)
 
 
 def _link(source: Path, target: Path) -> None:

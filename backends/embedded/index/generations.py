@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,20 @@ class Measured(NamedTuple):
     changed_at: int
     measured_at: int
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Document counts of a segment from ``meta.json``: all documents, including deleted ones, and deleted documents."""
+
+    name: str
+    documents: int
+    deleted: int
+    deletes_file: str | None
+
+    @property
+    def live(self) -> int:
+        return self.documents - self.deleted
 
 
 def new_generation() -> str:
@@ -147,6 +162,26 @@ def current_generation(folder: Path) -> Path:
     return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
 
 
+def read_segments(generation: Path) -> list[Segment]:
+    """Return the segments of an index.
+
+    Raises:
+        OSError: The index does not exist.
+        ValueError: Its metadata is invalid.
+    """
+    try:
+        return [_segment(entry) for entry in read_meta(generation)["segments"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError("not an index") from error
+
+
+def _segment(entry: Mapping[str, Any]) -> Segment:
+    # tantivy's metadata has hyphens in the IDs, and its file names do not.
+    name, deletes = entry["segment_id"].replace("-", ""), entry["deletes"] or {}
+    file = f"{name}.{deletes['opstamp']}.del" if deletes else None
+    return Segment(name, entry["max_doc"], deletes.get("num_deleted_docs", 0), file)
+
+
 class MergeWatch:
     """Recognizes the merges of a writer by their files, since tantivy-py has no call for this.
 
@@ -187,7 +222,7 @@ def _segments_with_files(folder: Path) -> set[str]:
 
 
 def _listed_segments(folder: Path) -> set[str]:
-    return {segment["segment_id"].replace("-", "") for segment in read_meta(folder)["segments"]}
+    return {segment.name for segment in read_segments(folder)}
 
 
 def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -> dict[str, Measured]:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from backends.base import Document
 from backends.embedded import maintenance
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index.generations import STORED_BLOCK_BYTES
-from backends.embedded.maintenance import Segment, read_segments
+from backends.embedded.index.generations import STORED_BLOCK_BYTES, Segment, read_segments
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 from backends.registry import create_backend

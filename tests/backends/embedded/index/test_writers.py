@@ -16,7 +16,7 @@ from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
 from backends.embedded.index.documents import to_tantivy
-from backends.embedded.index.generations import MergeWatch, read_meta, write_meta
+from backends.embedded.index.generations import MergeWatch, read_meta, read_segments, write_meta
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.index.store import MAX_UNCHECKED_DELETES
 from backends.errors import BackendUnavailable
@@ -48,7 +48,7 @@ def is_locked(backend: TantivyBackend) -> bool:
 
 
 def assert_no_leftovers(generation: Path) -> None:
-    listed = {segment["segment_id"].replace("-", "") for segment in read_meta(generation)["segments"]}
+    listed = {segment.name for segment in read_segments(generation)}
     assert {path.name.split(".")[0] for path in generation.glob("*.store")} == listed
 
 
@@ -264,7 +264,7 @@ class TestMergeWatch:
 
     @staticmethod
     def list_segments(folder: Path, *names: str) -> None:
-        meta = {"segments": [{"segment_id": f"{name[:8]}-{name[8:]}"} for name in names]}
+        meta = {"segments": [{"segment_id": f"{name[:8]}-{name[8:]}", "max_doc": 1, "deletes": None} for name in names]}
         write_meta(folder, meta)
         for name in names:
             (folder / f"{name}.idx").touch()
