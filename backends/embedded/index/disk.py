@@ -191,9 +191,8 @@ class DiskStore(Store):
                 own.index, own.after_close = entry.index_for_writing(), entry.after_writer
                 if len(documents) > MAX_UNCHECKED_DELETES:
                     own.merges = MergeWatch(entry.folder, self.watched_seconds)
-                else:
-                    own.merges = None
         except BaseException:
+            own.merges = None
             self._finish(name, own)
             raise
         afterwards = None if self._maintenance is None else partial(self._maintenance.after_write, name)

@@ -10,7 +10,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -112,7 +112,6 @@ class OpenWriter:
         merges: Merges during which other writes may take over the writer; ``None`` if they may not.
         writer: ``None`` until the first write begins.
         after_close: Called under the lock when the writer has been closed.
-        has_committed: Whether the writer has committed a write, so that merges may be running.
     """
 
     lease: Lease
@@ -120,20 +119,20 @@ class OpenWriter:
     merges: MergeWatch | None = None
     writer: tantivy.IndexWriter | None = None
     after_close: Callable[[], None] | None = None
-    has_committed: bool = False
 
-    def begin(self, heap_bytes: int) -> tuple[tantivy.Index, tantivy.IndexWriter]:
-        """Return the index and its writer, which is opened if necessary."""
+    def begin(self, documents: Iterable[Document]) -> tuple[tantivy.Index, tantivy.IndexWriter]:
+        """Return the index and its writer, which is opened for the size of these documents if necessary."""
         assert self.index is not None
         if self.writer is None:
-            self.writer = _open_writer(self.index, heap_bytes)
+            self.writer = _open_writer(self.index, heap_for(sum(map(searched_characters, documents))))
             # A killed process may leave files behind that would make every later commit fail.
             self.writer.garbage_collect_files()
         return self.index, self.writer
 
     def close(self) -> None:
         """Wait for the merges, which tantivy would abandon otherwise, and close the writer; the lock stays held."""
-        writer, self.writer, self.index, self.has_committed = self.writer, None, None, False
+        writer = self.writer
+        self.writer = self.index = self.merges = None
         if writer is not None:
             writer.wait_merging_threads()
             if self.after_close is not None:
@@ -266,33 +265,27 @@ class Store(ABC):
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
         """Write, then release the writer's lock when the merges are done, unless another write takes the writer."""
-        is_committed = False
+        is_new = own.writer is None
         try:
-            try:
-                index, writer = own.begin(heap_for(sum(map(searched_characters, conversion.documents))))
-                yield Writing(index, writer, dynamic_columns, conversion)
-                writer.commit()
-                is_committed = own.has_committed = True
-            except BaseException:
-                # Merges of earlier commits would survive a rollback and could replace ``meta.json`` after the lock is
-                # released. Closing the writer waits for them, and also discards what was not committed.
-                if own.writer is not None and not own.has_committed:
-                    _roll_back(own.writer)
-                raise
+            index, writer = own.begin(conversion.documents)
+            yield Writing(index, writer, dynamic_columns, conversion)
+            writer.commit()
+        except BaseException:
+            own.merges = None  # After a failure, nobody takes over the writer.
+            # Merges of earlier commits would survive a rollback and could replace ``meta.json`` after the lock is
+            # released. Closing the writer waits for them, and also discards what was not committed.
+            if is_new and own.writer is not None:
+                _roll_back(own.writer)
+            raise
         finally:
-            self._finish(name, own, own.merges if is_committed else None, afterwards)
+            self._finish(name, own, afterwards)
 
-    def _finish(
-        self, name: str, own: OpenWriter, merges: MergeWatch | None = None, afterwards: Callable[[], None] | None = None
-    ) -> None:
-        """Wait for the merges in the background, then release the lock and run ``afterwards``.
-
-        Args:
-            merges: The merges during which another write may take the writer; ``None`` if it is not offered.
-        """
+    def _finish(self, name: str, own: OpenWriter, afterwards: Callable[[], None] | None = None) -> None:
+        """Wait for the merges in the background, then release the lock and run ``afterwards``."""
         if own.writer is None:
             own.lease.release()
             return
+        merges = own.merges
         if merges is not None and merges.is_over():
             # The next write could take the writer before a thread ends the offer, again and again.
             merges = None
