@@ -39,6 +39,7 @@ from app.services.embedding.embedder import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
 from app.services.health import DATABASE
 from app.services.indexing.site_indexes import find_lagging
+from app.services.operator_reports import EngineUsage, list_engine_usage
 from app.services.search.hits import MIXED_SEARCHES
 from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
@@ -200,8 +201,8 @@ class InstallationMetrics:
             labels=["source"],
         )
         stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
-        for name, value in (stored or {}).items():
-            yield GaugeMetricFamily(name, _STORED[name], value)
+        if stored is not None:
+            yield from self._stored_gauges(*stored)
         if events is not None:
             on_disk = "Searches and clicks on this machine's disk that are not in the database yet."
             yield GaugeMetricFamily("search_events_waiting", on_disk, events)
@@ -241,13 +242,29 @@ class InstallationMetrics:
         yield works
         yield seconds
 
-    def _read_database(self) -> dict[str, float]:
+    def _stored_gauges(self, values: dict[str, float], usages: Iterable[EngineUsage]) -> Iterator[Metric]:
+        for name, value in values.items():
+            yield GaugeMetricFamily(name, _STORED[name], value)
+        sites = GaugeMetricFamily("search_engine_sites", "Sites whose index is on the engine.", labels=["engine"])
+        documents = GaugeMetricFamily("search_engine_documents", "Documents of these sites.", labels=["engine"])
+        configured = GaugeMetricFamily(
+            "search_engine_configured",
+            "Whether SEARCH_URL has the engine; otherwise, all searches of its sites fail.",
+            labels=["engine"],
+        )
+        for usage in usages:
+            sites.add_metric([usage.identity], usage.sites)
+            documents.add_metric([usage.identity], usage.documents)
+            configured.add_metric([usage.identity], usage.is_configured)
+        yield from (sites, documents, configured)
+
+    def _read_database(self) -> tuple[dict[str, float], list[EngineUsage]]:
         with self._runtime.database.read() as session:
             behind = find_lagging(session)
             since = min((site.since for site in behind if site.since is not None), default=None)
-            documents = select(func.sum(Site.document_count)).where(Site.deleted_at.is_(None))
-            return {
-                "search_documents": int(session.scalar(documents) or 0),
+            usages = list_engine_usage(session, self._runtime.engines)
+            values = {
+                "search_documents": sum(usage.documents for usage in usages),
                 "search_sites_deleted": session.scalar(select(func.count(Site.deleted_at))) or 0,
                 "search_accounts_suspended": session.scalar(select(func.count(Account.suspended_at))) or 0,
                 "search_indexes_behind": len(behind),
@@ -255,6 +272,7 @@ class InstallationMetrics:
                 "search_indexes_behind_seconds": 0.0 if since is None else max(0.0, (now() - since).total_seconds()),
                 "search_source_runs_waiting": count_waiting(session),
             }
+            return values, usages
 
     def _count_events(self) -> int:
         return self._runtime.waiting_events.count(

@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from schemas.accounts import MAX_REASON_LENGTH, Email, chosen_password
 from schemas.base import BodySchema, PagedSchema, QuerySchema, UpdateSchema
-from schemas.fields import MAX_INTEGER, RowNumber, Text, WholeNumber
+from schemas.fields import MAX_INT64, MAX_INTEGER, QueryWholeNumber, RowNumber, Text, WholeNumber
 from schemas.sites import PageQuerySchema
 from schemas.validation.problems import Problem
 
@@ -173,6 +173,54 @@ class OperatorAccountAnswerSchema(OperatorAccountShowSchema):
     """The created or changed account."""
 
     success = fields.Boolean(required=True)
+
+
+class OperatorSiteQuerySchema(PageQuerySchema):
+    """A selection of sites."""
+
+    account_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1, high=MAX_INT64, metadata={"description": "Only the sites of this account."}
+    )
+    engine = Text(
+        max_length=255, metadata={"description": "Only the sites of this engine, such as `typesense:second`."}
+    )
+
+
+class OperatorSiteSchema(Schema):
+    """A site and its engine."""
+
+    id = RowNumber(required=True)
+    account_id = RowNumber(required=True)
+    name = fields.String(required=True)
+    url = fields.String(required=True)
+    engine = fields.String(
+        required=True, metadata={"description": "Kind of the engine, with its name if the URL gives one."}
+    )
+    documents = fields.Integer(required=True)
+
+
+class OperatorSiteListSchema(PagedSchema):
+    """Sites of all accounts, by ID, without deleted sites."""
+
+    sites = fields.List(fields.Nested(OperatorSiteSchema), required=True)
+
+
+class EngineUsageSchema(Schema):
+    """A search engine, with the sites whose index is on it."""
+
+    engine = fields.String(required=True)
+    configured = fields.Boolean(
+        required=True,
+        metadata={"description": "Whether `SEARCH_URL` has the engine; otherwise, all searches of its sites fail."},
+    )
+    sites = fields.Integer(required=True)
+    documents = fields.Integer(required=True)
+
+
+class EngineUsageListSchema(Schema):
+    """All engines of `SEARCH_URL` in their order, then the engines that only sites name."""
+
+    engines = fields.List(fields.Nested(EngineUsageSchema), required=True)
 
 
 class MonthQuerySchema(QuerySchema):

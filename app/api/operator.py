@@ -14,6 +14,7 @@ from app.errors import ErrorCode, field_error
 from app.operations import operator as operations
 from app.operations.operator import account_not_found
 from app.runtime import runtime
+from app.services.operator_reports import describe_site, list_engine_usage, list_sites
 from app.services.usage.account_usage import AccountFilter, describe, list_accounts, show_account
 from app.services.usage.month_usage import MonthUsage, report_month
 from app.web.auth import FOR_OPERATOR
@@ -22,6 +23,7 @@ from app.web.responses import CSV, csv_response, prefers
 from app.wording import csv_lines
 from schemas.base import NothingSchema, SuccessSchema
 from schemas.operator import (
+    EngineUsageListSchema,
     MonthQuerySchema,
     MonthReportSchema,
     OperatorAccountAnswerSchema,
@@ -30,6 +32,8 @@ from schemas.operator import (
     OperatorAccountQuerySchema,
     OperatorAccountShowSchema,
     OperatorAccountUpdateSchema,
+    OperatorSiteListSchema,
+    OperatorSiteQuerySchema,
     SuspensionSchema,
 )
 
@@ -129,6 +133,39 @@ def _describe(account_id: int) -> Mapping[str, Any]:
     if account is None:
         raise account_not_found()
     return account
+
+
+@blp.route("/api/operator/sites", methods=["GET"])
+@blp.operation("listAllSites", _POLICY)
+@blp.arguments(OperatorSiteQuerySchema, location="query")
+@blp.response(200, OperatorSiteListSchema)
+def list_all_sites(query: dict[str, Any]) -> dict[str, Any]:
+    """List the sites of all accounts with their engines."""
+    limit, offset = query["limit"], query["offset"]
+    with runtime().database.read() as session:
+        sites = list_sites(session, account_id=query.get("account_id"), engine=query.get("engine"))
+    page = [describe_site(site) for site in sites[offset : offset + limit]]
+    return {"sites": page, "total": len(sites), "limit": limit, "offset": offset}
+
+
+@blp.route("/api/operator/engines", methods=["GET"])
+@blp.operation("listEngines", _POLICY)
+@blp.response(200, EngineUsageListSchema)
+def list_engines() -> dict[str, Any]:
+    """List the search engines with the number of their sites and documents."""
+    with runtime().database.read() as session:
+        usages = list_engine_usage(session, runtime().engines)
+    return {
+        "engines": [
+            {
+                "engine": usage.identity,
+                "configured": usage.is_configured,
+                "sites": usage.sites,
+                "documents": usage.documents,
+            }
+            for usage in usages
+        ]
+    }
 
 
 _COLUMNS = ("month", "account_id", "email", "name", "plan", *(member.name for member in fields(MonthUsage)), "final")

@@ -323,6 +323,8 @@ REQUESTS: Mapping[str, RequestExample] = {
     "suspendAccount": RequestExample(body={"reason": "The invoice of April is unpaid."}),
     "resumeAccount": RequestExample(body={}),
     "showUsage": RequestExample(parameters={"month": "2024-05"}),
+    "listAllSites": RequestExample(parameters={"account_id": 1, "limit": 20}),
+    "listEngines": RequestExample(),
     # Deletions come last, because earlier requests need the objects.
     "removeAccount": RequestExample(),
     "deleteSource": RequestExample(parameters={"keep_documents": True}),

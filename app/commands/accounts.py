@@ -20,8 +20,12 @@ from app.services.sites import MAX_INT64, describe_account
 from schemas.accounts import MAX_PASSWORD_LENGTH, MAX_REASON_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
-def _get(email: str) -> Account:
-    """Find an account by its id, or by the e-mail address of a member, who may belong to several accounts."""
+def find_account(email: str) -> Account:
+    """Return the account with this ID, or with a member who has this email address.
+
+    Raises:
+        click.ClickException: There is no such account, or there are several.
+    """
     with runtime().database.read() as session:
         if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:
             account = session.get(Account, int(email))
@@ -107,7 +111,7 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
         }
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from error
-    account = _get(email)
+    account = find_account(email)
     account = operations.change_plan(current_runtime, account.id, plan=plan, overrides=overrides)
     text = f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
     show(as_json, describe_account(account), text)
@@ -147,8 +151,8 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
     reason = reason.strip()
     if len(reason) > MAX_REASON_LENGTH:
         raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
-    operations.suspend_account(runtime(), _get(email).id, reason)
-    account = _get(email)
+    operations.suspend_account(runtime(), find_account(email).id, reason)
+    account = find_account(email)
     show(as_json, describe_account(account), f"{account.email} is suspended.")
 
 
@@ -158,8 +162,8 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
 @json_option
 def resume(email: str, as_json: bool) -> None:
     """Resume a suspended account."""
-    operations.resume_account(runtime(), _get(email).id)
-    account = _get(email)
+    operations.resume_account(runtime(), find_account(email).id)
+    account = find_account(email)
     show(as_json, describe_account(account), f"{account.email} can be used again.")
 
 
@@ -169,7 +173,7 @@ def resume(email: str, as_json: bool) -> None:
 @json_option
 def reset_codes(email: str, as_json: bool) -> None:
     """Turn off two-factor authentication for a member who lost their phone."""
-    account = _get(email)
+    account = find_account(email)
     member = operations.reset_codes(runtime(), email)
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
@@ -216,7 +220,7 @@ def operator(email: str | None, account_id: int | None, revoke: bool, as_json: b
 def delete(email: str, yes: bool, as_json: bool) -> None:
     """Delete an account and all its data."""
     current_runtime = runtime()
-    account = _get(email)
+    account = find_account(email)
     if not yes:
         click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
     operations.delete_account(current_runtime, account.id)

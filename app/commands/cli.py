@@ -91,6 +91,16 @@ ACCOUNTS = LazyGroup(
     help="Create, list, change, suspend, and delete accounts.",
 )
 
+SITES = LazyGroup(
+    "site",
+    {
+        "list": CommandSource(
+            "app.commands.site_list:list_all_sites", "List the sites of all accounts with their engines."
+        ),
+    },
+    help="List the sites of all accounts with their engines.",
+)
+
 COMMANDS = {
     "account": CommandSource("app.commands.cli:ACCOUNTS", "Create, list, change, suspend, and delete accounts."),
     "backup": CommandSource("app.commands.backup:backup", "Write a backup to FILE while the service runs."),
@@ -104,6 +114,7 @@ COMMANDS = {
     "restore": CommandSource("app.commands.backup:restore", "Restore a backup from FILE into an empty installation."),
     "search": CommandSource("app.commands.search:search_group", "Rebuild indexes, or move them to another engine."),
     "serve": CommandSource("app.commands.serve:serve", "Serve, on HOST and PORT, until stopped."),
+    "site": CommandSource("app.commands.cli:SITES", "List the sites of all accounts with their engines."),
     "worker": CommandSource("app.commands.crawl:worker", "Crawl queued runs until stopped."),
 }
 

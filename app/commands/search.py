@@ -6,13 +6,15 @@ import click
 import orjson
 from flask import current_app
 from flask.cli import AppGroup
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
+from app.commands.accounts import find_account
 from app.commands.cli import engine_problem
 from app.models import Site
 from app.runtime import Runtime, runtime
 from app.services.indexing.site_indexes import RebuildUnderWay, count_site_documents, drop_kept_indexes
 from app.services.learning import learn, sites_that_learn
+from app.services.operator_reports import list_engine_usage
 from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
@@ -20,14 +22,14 @@ from backends.errors import BackendError
 search_group = AppGroup("search", help="Rebuild indexes, or move them to another engine.")
 
 
-def _sites(site_id: int | None) -> list[Site]:
+def _sites(site_id: int | None, *criteria: ColumnElement[bool]) -> list[Site]:
     with runtime().database.read() as session:
-        query = select(Site).order_by(Site.id)
+        query = select(Site).where(*criteria).order_by(Site.id)
         if site_id is not None:
             query = query.where(Site.id == site_id)
         sites = list(session.scalars(query))
     if site_id is not None and not sites:
-        raise click.ClickException(f"Site {site_id} does not exist.")
+        raise click.ClickException(f"Site {site_id} does not exist{', or is not among these' if criteria else ''}.")
     return sites
 
 
@@ -64,9 +66,11 @@ def reindex(site_id: int | None, as_json: bool) -> None:
 
 @search_group.command("move")
 @click.option("--to", "name", required=True, help="Engine, by the name in its URL or, without one, by its kind.")
+@click.option("--from", "origin", help="Only the sites of this engine, even if SEARCH_URL no longer has it.")
+@click.option("--account", help="Only the sites of this account, by its ID or a member's email address.")
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def move(name: str, site_id: int | None, as_json: bool) -> None:
+def move(name: str, origin: str | None, account: str | None, site_id: int | None, as_json: bool) -> None:
     """Move sites to another engine of SEARCH_URL. Searches continue meanwhile; safe to interrupt and repeat."""
     current_runtime = runtime()
     try:
@@ -77,10 +81,28 @@ def move(name: str, site_id: int | None, as_json: bool) -> None:
             f"SEARCH_URL has no engine {name!r}; it has {identities}. Add the engine both here and for the running "
             "service, restart the service, and run this command again."
         ) from None
-    waiting = [site for site in _sites(site_id) if site.engine != target.identity]
+    criteria: list[ColumnElement[bool]] = []
+    if origin is not None:
+        criteria.append(Site.engine == _find_identity(current_runtime, origin))
+    if account is not None:
+        criteria.append(Site.account_id == find_account(account).id)
+    waiting = [site for site in _sites(site_id, *criteria) if site.engine != target.identity]
     rebuilt = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
     text = f"{counted(len(rebuilt), 'site')} moved. Their old indexes are kept until you run `search drop-old`."
     click.echo(orjson.dumps({"moved": rebuilt}).decode() if as_json else text)
+
+
+def _find_identity(runtime: Runtime, name: str) -> str:
+    """Return the identity of an engine of SEARCH_URL, or of one that only sites name."""
+    try:
+        return runtime.engines.get_named(name).identity
+    except KeyError:
+        pass
+    with runtime.database.read() as session:
+        identities = [usage.identity for usage in list_engine_usage(session, runtime.engines)]
+    if name not in identities:
+        raise click.ClickException(f"No site is on an engine {name!r}; the engines are {', '.join(identities)}.")
+    return name
 
 
 @search_group.command("drop-old")

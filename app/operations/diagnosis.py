@@ -30,6 +30,7 @@ from app.services.embedding.local_server import (
 )
 from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
 from app.services.mail.delivery import MailServerAway, count_late
+from app.services.operator_reports import describe_missing_engine, list_engine_usage, missing_engine_remedy
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError
@@ -74,6 +75,7 @@ def diagnose(
             ("database", lambda: _database(runtime)),
             ("counters", lambda: _counters(runtime)),
             ("engine", lambda: _engine(runtime)),
+            ("sites", lambda: _engine_sites(runtime)),
             ("clocks", lambda: _clock(runtime, "database", _database_clock)),
             ("clocks", lambda: _clock(runtime, "counter store", _redis_clock)),
             ("indexes", lambda: _indexes(runtime)),
@@ -175,6 +177,17 @@ def _engine(runtime: Runtime) -> Iterator[Finding]:
             remedy = "Start it, or correct the address and key in SEARCH_URL."
             why = f" ({error.__cause__})" if error.__cause__ else ""
             yield Finding("engine", "problem", f"{engine.identity} is unavailable: {error}{why}", remedy)
+
+
+def _engine_sites(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.read() as session:
+        usages = list_engine_usage(session, runtime.engines)
+    for usage in usages:
+        if usage.is_configured:
+            sites = f"{counted(usage.sites, 'site')} with {counted(usage.documents, 'document')}"
+            yield Finding("sites", "ok", f"{usage.identity} has {sites}.")
+        else:
+            yield Finding("sites", "problem", describe_missing_engine(usage), missing_engine_remedy(usage))
 
 
 def _clock(runtime: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:

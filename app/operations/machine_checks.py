@@ -29,7 +29,7 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
+        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``, ``sites``,
             ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``,
             ``browser``, ``events`` or ``accounts``.
         level: ``problem`` if something does not work, or soon will not.

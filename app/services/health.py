@@ -21,10 +21,16 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.services.engines import Engines, ask_available
 from app.services.indexing.site_indexes import lagging_since, missing_indexes
+from app.services.operator_reports import (
+    EngineUsage,
+    describe_missing_engine,
+    list_engine_usage,
+    missing_engine_remedy,
+)
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state
-from backends.errors import BackendError, BackendUnavailable, IndexNotFound
+from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound
 
 DATABASE, DISK, COUNTERS, ENGINE = "database", "disk", "counters", "engine"
 
@@ -91,6 +97,8 @@ class HealthMonitor:
         self._findings: dict[str, Finding] = {}
         self._list_missing: Callable[[], list[int]] = lambda: missing_indexes(database, engines)
         self._missing: dict[int, datetime] = {}
+        self._list_engines: Callable[[Session], list[EngineUsage]] = partial(list_engine_usage, engines=engines)
+        self._missing_engines: dict[str, datetime] = {}
         self._indexes_due = 0.0
 
     @property
@@ -109,8 +117,11 @@ class HealthMonitor:
         return None if finding is None else finding.failing_since
 
     def engine_failing_since(self, identity: str) -> datetime | None:
-        """Return the time of an engine's first failed check; ``None`` if it works or has not been checked yet."""
-        return self.failing_since(self._engines.get(identity, ""))
+        """Return the time since which an engine fails, or since which SEARCH_URL is known not to have it.
+
+        ``None`` if the engine works or has not been checked yet.
+        """
+        return self.failing_since(self._engines.get(identity, "")) or self._missing_engines.get(identity)
 
     def free_share(self, identity: str) -> float:
         """Return the free share of an engine's disk or memory at the last check; 1 if it is unknown."""
@@ -121,9 +132,11 @@ class HealthMonitor:
         """Check all dependencies once. Logs the beginning and end of each failure."""
         self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
         engines_work = not all(self.failing_since(label) for label in self._engines.values())
-        due = self._missing or time.monotonic() >= self._indexes_due
-        if due and engines_work and self.failing_since(DATABASE) is None:
-            self._look_for_indexes()
+        due = self._missing or self._missing_engines or time.monotonic() >= self._indexes_due
+        if due and self.failing_since(DATABASE) is None:
+            self._look_for_engines()
+            if engines_work:
+                self._look_for_indexes()
 
     def _look(self, name: str, probe: Callable[[], float | None]) -> Finding:
         since = self.failing_since(name)
@@ -139,6 +152,21 @@ class HealthMonitor:
         if since is not None:
             log.warning("the %s works again", name)
         return Finding(None, time.perf_counter() - began, free_share)
+
+    def _look_for_engines(self) -> None:
+        try:
+            with self._database.read() as session:
+                usages = self._list_engines(session)
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
+            log.warning("cannot check for missing engines: %s", error)
+            return
+        missing = [usage for usage in usages if not usage.is_configured]
+        for usage in missing:
+            if usage.identity not in self._missing_engines:
+                log.error("%s %s", describe_missing_engine(usage), missing_engine_remedy(usage))
+        self._missing_engines = {usage.identity: self._missing_engines.get(usage.identity, now()) for usage in missing}
 
     def _look_for_indexes(self) -> None:
         try:
@@ -175,12 +203,14 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
     """Check that the database, the counters, and the search engine are ready.
 
     If there are several engines, one ready engine is enough, since an unavailable engine affects only its own sites.
+    The same holds for an engine that SEARCH_URL does not have.
 
     Raises:
         ApiError: 503 if the database's tables belong to an older version.
         SQLAlchemyError: The database is not ready.
         CountersUnavailable: The counter store is not ready.
-        BackendUnavailable: No engine is ready, or one is still loading its documents.
+        BackendUnavailable: No engine is ready, one is still loading its documents, or SEARCH_URL has none of the sites'
+            engines.
     """
     if tables_state(database) is TablesState.OLDER:
         log.error("the database's tables are missing or outdated: run `database upgrade`")
@@ -190,12 +220,19 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             retry_after=5,
         )
     with database.read() as session:
+        used = session.scalars(select(Site.engine).where(Site.document_count > 0).distinct()).all()
         largest = session.scalars(
             select(Site)
-            .where(Site.applied_revision == Site.revision, Site.document_count > 0)
+            .where(
+                Site.engine.in_([engine.identity for engine in engines.all()]),
+                Site.applied_revision == Site.revision,
+                Site.document_count > 0,
+            )
             .order_by(Site.document_count.desc())
             .limit(SAMPLE)
         ).all()
+    if used and not any(engines.knows(identity) for identity in used):
+        raise BackendMisconfigured("The sites' indexes are on engines that are not configured in SEARCH_URL.")
     counters.check()
     ready = ask_available(engines.all(), lambda engine: engine.check())
     for site in largest:

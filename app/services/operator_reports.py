@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import BigInteger, func, select, type_coerce
 from sqlalchemy.orm import Session
@@ -14,6 +15,9 @@ from app.models import Account, EngineTask, Mail, SearchEvent, Site, Source, Sou
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.reports import EPOCH
 from app.services.analytics.search_times import MAX_SEARCHES, DayTimes, percentiles
+from app.services.engines import Engines
+from app.services.sites import MAX_INT64
+from app.wording import counted
 
 MAX_FAILED_RUNS = 50
 """Maximum number of failed crawls in a report."""
@@ -57,6 +61,80 @@ def list_queues(session: Session) -> list[Queue]:
         Queue("E-mails", mails),
         Queue("Webhook deliveries", deliveries, failing_deliveries),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUsage:
+    """An engine with the sites whose index is on it. Deleted sites that can still be restored don't count.
+
+    Attributes:
+        identity: Kind of the engine, with its name if the URL gives one, such as ``typesense:second``.
+        is_configured: Whether SEARCH_URL has the engine; otherwise, all searches of its sites fail.
+    """
+
+    identity: str
+    is_configured: bool
+    sites: int
+    documents: int
+
+
+def list_engine_usage(session: Session, engines: Engines) -> list[EngineUsage]:
+    """Return all engines of SEARCH_URL in their order, then the engines that only sites name."""
+    rows = session.execute(
+        select(Site.engine, func.count(), func.sum(Site.document_count))
+        .where(Site.deleted_at.is_(None))
+        .group_by(Site.engine)
+        .order_by(Site.engine)
+    )
+    counts = {identity: (sites, int(documents)) for identity, sites, documents in rows}
+    identities = dict.fromkeys([*(engine.identity for engine in engines.all()), *counts])
+    return [EngineUsage(identity, engines.knows(identity), *counts.get(identity, (0, 0))) for identity in identities]
+
+
+def describe_missing_engine(usage: EngineUsage) -> str:
+    """Return the problem of an engine that SEARCH_URL does not have, as a sentence."""
+    sites = counted(usage.sites, "site")
+    return (
+        f"SEARCH_URL has no engine {usage.identity}, which has {sites} with {counted(usage.documents, 'document')}: "
+        "all their searches fail."
+    )
+
+
+def missing_engine_remedy(usage: EngineUsage) -> str:
+    """Return both remedies for an engine that SEARCH_URL does not have, as a sentence."""
+    return (
+        "Add the engine to SEARCH_URL again, and restart the service. Or move its sites to another engine, which is "
+        f"rebuilt from the stored documents: `search move --from {usage.identity} --to NAME`."
+    )
+
+
+def list_sites(session: Session, *, account_id: int | None = None, engine: str | None = None) -> Sequence[Site]:
+    """Return the sites of all accounts, by ID, without deleted sites.
+
+    Args:
+        account_id: The only account; ``None`` for all.
+        engine: Identity of the only engine; ``None`` for all.
+    """
+    if account_id is not None and not 0 < account_id <= MAX_INT64:
+        return ()
+    query = select(Site).where(Site.deleted_at.is_(None)).order_by(Site.id)
+    if account_id is not None:
+        query = query.where(Site.account_id == account_id)
+    if engine is not None:
+        query = query.where(Site.engine == engine)
+    return session.scalars(query).all()
+
+
+def describe_site(site: Site) -> dict[str, Any]:
+    """Return a site with its engine as JSON values."""
+    return {
+        "id": site.id,
+        "account_id": site.account_id,
+        "name": site.name,
+        "url": site.url,
+        "engine": site.engine,
+        "documents": site.document_count,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ CALLS = [
     ("POST", f"{ACCOUNTS}/1/suspend"),
     ("POST", f"{ACCOUNTS}/1/resume"),
     ("GET", "/api/operator/usage?month=2026-11"),
+    ("GET", "/api/operator/sites"),
+    ("GET", "/api/operator/engines"),
 ]
 
 
@@ -607,3 +609,29 @@ class TestInvitations:
         part.mailer.send_due()
 
         assert server.mails == []
+
+
+class TestEngines:
+    """Which sites are on which engine."""
+
+    def test_operator_lists_sites_and_engines(self, app: Flask, operator: ApiClient, tenant: Tenant) -> None:
+        tenant.index(page(1), page(2))
+        stranger = register_tenant(app, "stranger@example.com")
+
+        engines = assert_ok(operator.get("/api/operator/engines"))["engines"]
+        (engine,) = engines
+        assert (engine["configured"], engine["sites"], engine["documents"]) == (True, 2, 2)
+        listed = assert_ok(operator.get("/api/operator/sites", query_string={"account_id": tenant.account_id}))
+        assert listed["total"] == 1
+        (site,) = listed["sites"]
+        assert (site["id"], site["account_id"], site["documents"]) == (tenant.site_id, tenant.account_id, 2)
+        assert site["engine"] == engine["engine"]
+        page_two = assert_ok(operator.get("/api/operator/sites", query_string={"limit": 1, "offset": 1}))
+        assert [site["id"] for site in page_two["sites"]] == [stranger.site_id]
+        assert assert_ok(operator.get("/api/operator/sites?engine=typesense:elsewhere"))["sites"] == []
+
+    def test_deleted_sites_are_not_listed(self, operator: ApiClient, tenant: Tenant) -> None:
+        tenant.browser.delete(f"/sites/{tenant.site_id}")
+
+        assert assert_ok(operator.get("/api/operator/sites"))["sites"] == []
+        assert [engine["sites"] for engine in assert_ok(operator.get("/api/operator/engines"))["engines"]] == [0]

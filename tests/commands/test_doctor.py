@@ -35,7 +35,7 @@ from tests.services.embedding.embedding_server import failing, run_server
 from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download
 
 TOPICS = [
-    "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
+    "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "sites", "clocks",
     "indexes", "runs", "tasks", "mail", "login", "embedder", "browser", "events", "accounts", "charges",
 ]  # fmt: skip
 
@@ -213,7 +213,7 @@ def test_simultaneous_problems_are_all_reported(installation: Tenant, monkeypatc
     assert status == 1
     assert set(wrong) == {
         "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
-        "clocks", "indexes", "runs", "tasks", "accounts",
+        "sites", "clocks", "indexes", "runs", "tasks", "accounts",
     }  # fmt: skip
     assert wrong["engine"]["message"] == "typesense is unavailable: The search engine does not respond."
 

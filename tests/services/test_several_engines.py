@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from flask import Flask
 
 from app.config import ConfigurationError
 from app.models import Site
+from app.operations.diagnosis import diagnose
 from app.plans import SHIPPED_PLANS
 from app.runtime import Runtime
 from app.services.indexing.site_indexes import missing_indexes, renew_indexes
@@ -20,7 +22,7 @@ from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
 
-FIRST, SECOND = "tantivy:first", "tantivy:second"
+FIRST, SECOND, ELSEWHERE = "tantivy:first", "tantivy:second", "typesense:elsewhere"
 
 
 def urls(folder: Path) -> str:
@@ -178,3 +180,103 @@ def test_browsers_cannot_reach_several_engines_directly(tmp_path: Path) -> None:
     two = "typesense://:key@127.0.0.1:9 typesense://:key@127.0.0.1:10?name=second"
     with pytest.raises(ConfigurationError, match="a single search server"):
         make_app(make_settings(tmp_path, search_url=two, search_public_url="https://engine.example.com"))
+
+
+@pytest.fixture
+def bob_elsewhere(app: Flask, part: Runtime) -> tuple[Tenant, Tenant]:
+    """Two tenants; the second one's index is on an engine that SEARCH_URL no longer has."""
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    ann.index(page(1))
+    bob.index(page(1), page(2))
+    with part.database.write() as session:
+        session.get_one(Site, bob.site_id).engine = ELSEWHERE
+    return ann, bob
+
+
+def test_missing_engine_is_reported_wherever_an_operator_looks(
+    app: Flask, part: Runtime, bob_elsewhere: tuple[Tenant, Tenant], caplog: pytest.LogCaptureFixture
+) -> None:
+    ann, bob = bob_elsewhere
+    sentence = (
+        "SEARCH_URL has no engine typesense:elsewhere, which has 1 site with 2 documents: all their searches fail."
+    )
+    remedies = ("Add the engine to SEARCH_URL again", "`search move --from typesense:elsewhere --to NAME`")
+
+    part.health.check()
+    part.health.check()
+    (logged,) = [record.getMessage() for record in caplog.records if "no engine" in record.getMessage()]
+    (finding,) = [each for each in diagnose(part.settings, part) if each.level == "problem" and each.topic == "sites"]
+
+    assert_error(bob.search.get("/v1/search?q=page"), 503, "search_engine_unavailable")
+    assert finding.message == sentence
+    for text in (logged, finding.remedy):
+        assert all(remedy in text for remedy in remedies)
+    assert logged.startswith(sentence)
+    samples = scrape(app)
+    names = ("search_engine_configured", "search_engine_sites", "search_engine_documents")
+    figures = {engine: [value(samples, name, engine=engine) for name in names] for engine in (FIRST, SECOND, ELSEWHERE)}
+    assert figures == {FIRST: [1, 1, 1], SECOND: [1, 0, 0], ELSEWHERE: [0, 1, 2]}
+    troubles = [tenant.browser.get("/dashboard").get_json()["troubles"] for tenant in (ann, bob)]
+    assert [[trouble["kind"] for trouble in listed] for listed in troubles] == [[], ["engine"]]
+
+
+def test_service_is_ready_as_long_as_a_site_is_on_a_configured_engine(
+    app: Flask, part: Runtime, bob_elsewhere: tuple[Tenant, Tenant]
+) -> None:
+    ann, _ = bob_elsewhere
+    assert app.test_client().get("/readyz").status_code == 200
+
+    with part.database.write() as session:
+        session.get_one(Site, ann.site_id).engine = ELSEWHERE
+    assert_error(app.test_client().get("/readyz"), 503, "search_engine_unavailable")
+
+
+def test_sites_of_a_missing_engine_can_be_moved(
+    app: Flask, part: Runtime, bob_elsewhere: tuple[Tenant, Tenant]
+) -> None:
+    ann, bob = bob_elsewhere
+    part.health.check()
+    run = app.test_cli_runner().invoke
+
+    unknown = run(args=["search", "move", "--from", "nowhere", "--to", "second"])
+    assert unknown.exit_code == 1
+    assert f"the engines are {FIRST}, {SECOND}, {ELSEWHERE}" in unknown.output
+    moved = run(args=["search", "move", "--from", ELSEWHERE, "--to", "second", "--json"])
+    assert moved.output == f'{{"moved":[{bob.site_id}]}}\n'
+    part.health.check()
+
+    assert found(bob) == ["page-1", "page-2"]
+    assert engine_of(part, ann.site_id) == FIRST
+    assert bob.browser.get("/dashboard").get_json()["troubles"] == []
+
+
+def test_sites_of_one_account_can_be_moved(app: Flask, part: Runtime) -> None:
+    ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
+    second_site = add_site(ann, "another")
+    run = app.test_cli_runner().invoke
+
+    assert run(args=["search", "move", "--account", ann.email, "--to", "second", "--json"]).exit_code == 0
+    assert [engine_of(part, site) for site in (ann.site_id, second_site)] == [SECOND, SECOND]
+    assert run(args=["search", "move", "--account", str(ann.account_id), "--to", "first", "--json"]).exit_code == 0
+    assert [engine_of(part, site) for site in (ann.site_id, second_site)] == [FIRST, FIRST]
+    assert engine_of(part, bob.site_id) == SECOND
+
+    for arguments in (["--account", "nobody@example.com"], ["--account", ann.email, "--site", str(bob.site_id)]):
+        assert run(args=["search", "move", *arguments, "--to", "first"]).exit_code == 1
+    assert engine_of(part, bob.site_id) == SECOND
+
+
+def test_site_list_shows_ids_and_engines(app: Flask, part: Runtime, bob_elsewhere: tuple[Tenant, Tenant]) -> None:
+    ann, bob = bob_elsewhere
+
+    def listed(*arguments: str) -> list[int]:
+        result = app.test_cli_runner().invoke(args=["site", "list", "--json", *arguments])
+        return [site["id"] for site in json.loads(result.output)]
+
+    assert listed() == [ann.site_id, bob.site_id]
+    assert listed("--engine", ELSEWHERE) == listed("--account", str(bob.account_id)) == [bob.site_id]
+    head, *lines = app.test_cli_runner().invoke(args=["site", "list"]).output.splitlines()
+    assert head.split() == ["id", "account", "engine", "documents", "url", "name"]
+    assert lines[1].split()[:4] == [str(bob.site_id), str(bob.account_id), ELSEWHERE, "2"]
+    empty = app.test_cli_runner().invoke(args=["site", "list", "--engine", "nowhere"])
+    assert empty.output == "No sites.\n"

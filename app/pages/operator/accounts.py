@@ -19,6 +19,7 @@ from app.pages.operator.access import for_operators
 from app.pages.plans import ROWS, quota_meters
 from app.plans import LIMIT_NAMES
 from app.runtime import runtime
+from app.services.operator_reports import list_sites
 from app.services.usage.account_usage import AccountFilter, limits_of, list_account_usage, list_accounts
 from app.web.callers import current_caller
 from app.web.parsing import check_query_string, load_values, read_form_body
@@ -82,6 +83,7 @@ def _account(account_id: int, error: ApiError | None = None) -> str:
     current_runtime = runtime()
     with current_runtime.database.read() as session:
         usages = list_account_usage(session, today(), account_id)
+        sites = list_sites(session, account_id=account_id)
     if not usages:
         raise account_not_found()
     usage = usages[0]
@@ -92,6 +94,8 @@ def _account(account_id: int, error: ApiError | None = None) -> str:
         "operator_account.html",
         account=usage.account,
         usage=usage,
+        sites=sites,
+        engines=current_runtime.engines,
         meters=()
         if limits is None
         else quota_meters(

@@ -6,7 +6,7 @@ from app.operations.diagnosis import SLOW_TOPICS, diagnose
 from app.pages.layout import render
 from app.pages.operator.access import for_operators
 from app.runtime import runtime
-from app.services.operator_reports import list_failed_runs, list_queues
+from app.services.operator_reports import list_engine_usage, list_failed_runs, list_queues
 
 
 @for_operators
@@ -17,11 +17,13 @@ def show_health() -> str:
     with current_runtime.database.read() as session:
         queues = list_queues(session)
         failed_runs = list_failed_runs(session)
+        engines = list_engine_usage(session, current_runtime.engines)
     return render(
         "operator_health.html",
         dependencies=current_runtime.health.findings,
         missing_indexes=len(current_runtime.health.missing_indexes),
         findings=sorted(findings, key=lambda finding: ("problem", "warning", "ok").index(finding.level)),
+        engines=engines,
         queues=queues,
         failed_runs=failed_runs,
     )
