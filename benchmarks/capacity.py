@@ -1,6 +1,6 @@
 """The machines, memory, and disk space that an installation needs, and which of them runs out first.
 
-    python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \\
+    .venv/bin/python -m benchmarks.capacity [--sites 10000] [--pages 200] [--searches-per-day 200] [--keystrokes 4] \\
         [--changed-share 0.05] [--crawled-share 0.5] [--meilisearch PROGRAM] [--check]
 
 The benchmark first measures unit costs on this machine: CPU time of a search, a keystroke in the search box, a write,
@@ -34,9 +34,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.capacity_model import BUSY, DAY, KEYSTROKE_SECONDS, Costs, Load, ServerCosts
+from app.operations.capacity import (
+    BUSY,
+    KEYSTROKE_SECONDS,
+    Costs,
+    EngineCosts,
+    Load,
+    ServerCosts,
+    busiest_hour,
+    compute_needs,
+)
 from benchmarks.installations import Installation, Pages
-from benchmarks.server_costs import EngineCosts, measure_databases, measure_engines
+from benchmarks.server_costs import measure_databases, measure_engines
 from benchmarks.unit_costs import (
     CRAWLED_PAGES,
     SETTINGS,
@@ -51,7 +60,6 @@ from benchmarks.unit_costs import (
 )
 from tests.server import running_server
 
-RETENTION_DAYS = 400
 CHECKS = ((4, 1.5), (16, 6.0))
 """Sites and searches per second of the loads that the prediction is compared with."""
 CHECK_SECONDS = 40
@@ -91,18 +99,15 @@ def main() -> None:
 
 def make_load(sites: int, wishes: argparse.Namespace) -> Load:
     """Return the load of the busiest hour."""
-    a_second = sites * wishes.pages / DAY
-    changed, crawled = wishes.changed_share, wishes.crawled_share
-    return Load(
+    return busiest_hour(
         sites,
-        wishes.pages,
-        sites * wishes.searches_per_day * wishes.peak / DAY,
-        wishes.keystrokes,
-        a_second * changed * (1 - crawled) / wishes.pages_a_write,
-        wishes.pages_a_write,
-        a_second * crawled * changed,
-        a_second * crawled * (1 - changed),
-        crawled,
+        pages=wishes.pages,
+        searches_per_day=wishes.searches_per_day,
+        keystrokes=wishes.keystrokes,
+        changed_share=wishes.changed_share,
+        crawled_share=wishes.crawled_share,
+        pages_per_write=wishes.pages_a_write,
+        peak=wishes.peak,
     )
 
 
@@ -201,19 +206,18 @@ def predict(
 ) -> None:
     """Print the needs of an installation, and which resource of this machine runs out first."""
     cores, total_memory = os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    needed_cores, memory = load.cpu(costs, cores) / BUSY, load.memory(costs, cores)
-    rows = load.searches / peak * DAY * RETENTION_DAYS * costs.row
-    disk = load.disk(costs) + rows
+    needs = compute_needs(load, peak, cores, costs)
+    disk = needs.pages + needs.searches
     shares = {
-        "CPU": needed_cores / cores,
-        "memory": memory / total_memory,
+        "CPU": needs.cores / cores,
+        "memory": needs.memory / total_memory,
         "disk": disk / shutil.disk_usage(tempfile.gettempdir()).total,
     }
     first = max(shares, key=shares.__getitem__)
     print(
-        f"{load.sites:,} sites: {load.searches:,.1f} searches a second in the busiest hour, {needed_cores:,.1f} cores, "
-        f"{memory / 1e9:,.1f} GB of memory, {disk / 1e9:,.1f} GB on disk ({rows / 1e9:,.1f} of it stored searches); "
-        f"machines like this one: {math.ceil(shares['CPU'])} by CPU; first runs out: {first} "
+        f"{load.sites:,} sites: {load.searches:,.1f} searches a second in the busiest hour, {needs.cores:,.1f} cores, "
+        f"{needs.memory / 1e9:,.1f} GB of memory, {disk / 1e9:,.1f} GB on disk ({needs.searches / 1e9:,.1f} of it "
+        f"stored searches); machines like this one: {math.ceil(shares['CPU'])} by CPU; first runs out: {first} "
         f"({shares[first]:.0%} of this machine)"
     )
     if servers:

@@ -7,13 +7,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import requests
 
-from benchmarks.capacity_model import ServerCosts
+from app.operations.capacity import EngineCosts, ServerCosts
 from benchmarks.installations import Holding, Installation, Pages
 from benchmarks.own_work import cpu_seconds
 from benchmarks.unit_costs import (
@@ -34,14 +33,6 @@ from tests.server import free_port, processes, running_server
 ENGINE_PAGES = 4_000
 START_SECONDS = 60
 QUIET_ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class EngineCosts:
-    """Bytes of memory and on disk that a search server needs for a page."""
-
-    memory: float
-    disk: float
 
 
 def measure_databases(folder: Path, pages: Pages, size: int) -> ServerCosts | None:

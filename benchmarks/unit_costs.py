@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.operations.capacity import Costs
 from backends.embedded.index.open_indexes import IDLE_SECONDS
-from benchmarks.capacity_model import Costs
 from benchmarks.connections import Connection
 from benchmarks.crawl import Installation as CrawlInstallation
 from benchmarks.crawl import installation as crawl_installation

@@ -422,7 +422,6 @@ def test_every_benchmark_has_a_documented_command() -> None:
     helpers = [
         "__init__",
         "bare_flask",
-        "capacity_model",
         "connections",
         "constant_engine",
         "fts5_app",

@@ -104,6 +104,9 @@ SITES = LazyGroup(
 COMMANDS = {
     "account": CommandSource("app.commands.cli:ACCOUNTS", "Create, list, change, suspend, and delete accounts."),
     "backup": CommandSource("app.commands.backup:backup", "Write a backup to FILE while the service runs."),
+    "capacity": CommandSource(
+        "app.commands.capacity:capacity", "Compute the cores, memory, and disk space that an installation needs."
+    ),
     "clicks": CommandSource("app.commands.search:clicks_group", "Rank results by visitors' clicks."),
     "crawl": CommandSource("app.commands.crawl:crawl", "Crawl the website at URL into a site."),
     "database": CommandSource("app.commands.serve:database_group", "Manage the SQL database."),

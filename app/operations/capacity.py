@@ -1,4 +1,10 @@
-"""Predictions of the needs of an installation from unit costs, for :mod:`benchmarks.capacity`."""
+"""The machines, memory, and disk space that an installation needs, computed from unit costs.
+
+The busiest hour has several times the searches of an average hour, and machines are then at most 60 percent busy.
+Visitors arrive at random times and type their searches in the search box. Searches are stored for 400 days. Some sites
+are crawled once a day, and the others are written to. Semantic search and pages that need a browser are not included,
+and a search of a much larger site costs more than assumed here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,7 @@ BUSY = 0.6
 KEYSTROKE_SECONDS = 0.48
 """Seconds between two requests of the search box, which follow about half of the letters."""
 DAY = 86_400
+RETENTION_DAYS = 400
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,37 @@ class ServerCosts:
     page: float
     sql: float
     row: float
+
+
+@dataclass(frozen=True)
+class EngineCosts:
+    """Bytes of memory and on disk that a search server needs for a page."""
+
+    memory: float
+    disk: float
+
+
+COSTS = Costs(
+    search=0.0048,
+    keystroke=0.0051,
+    suggestion=0.0024,
+    opening=0.0064,
+    write=0.019,
+    page=0.0005,
+    crawled=0.012,
+    unchanged=0.004,
+    idle=0.005,
+    worker=106e6,
+    site=1e6,
+    crawler=320e6,
+    sql=2600,
+    crawled_sql=3900,
+    index=2900,
+    row=109,
+)
+"""Costs measured on a machine with two cores by ``benchmarks/capacity.py``, which measures them on other machines."""
+SERVER_COSTS = ServerCosts(redis=0.00018, search=0.0003, page=0.00013, sql=1800, row=500)
+ENGINE_COSTS = {"Typesense": EngineCosts(21_000, 8_000), "Meilisearch": EngineCosts(26_000, 81_000)}
 
 
 @dataclass(frozen=True)
@@ -130,3 +168,63 @@ class Load:
     def postgres(self, costs: ServerCosts) -> float:
         """Return the cores that PostgreSQL needs."""
         return self.searches * costs.search + (self.writes * self.written + self.crawled) * costs.page
+
+
+def busiest_hour(
+    sites: int,
+    *,
+    pages: int,
+    searches_per_day: float,
+    keystrokes: int,
+    changed_share: float,
+    crawled_share: float,
+    pages_per_write: int,
+    peak: float,
+) -> Load:
+    """Return the load of an installation in its busiest hour.
+
+    Args:
+        pages, searches_per_day: Of each site.
+        keystrokes: Requests that the search box sends for a search; 0 if all searches come through the API.
+        changed_share: Share of a site's pages that change each day.
+        crawled_share: Share of the sites that are crawled daily; the others are written to.
+        peak: Searches of the busiest hour, divided by those of an average hour.
+    """
+    pages_per_second = sites * pages / DAY
+    return Load(
+        sites,
+        pages,
+        sites * searches_per_day * peak / DAY,
+        keystrokes,
+        pages_per_second * changed_share * (1 - crawled_share) / pages_per_write,
+        pages_per_write,
+        pages_per_second * crawled_share * changed_share,
+        pages_per_second * crawled_share * (1 - changed_share),
+        crawled_share,
+    )
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The needs of an installation on one machine, or on machines like it.
+
+    Attributes:
+        cores: Processor cores of all machines together.
+        memory: Bytes on each machine.
+        pages, searches: Bytes on disk of all pages with their indexes, and of all stored searches.
+    """
+
+    cores: float
+    memory: float
+    pages: float
+    searches: float
+
+
+def compute_needs(load: Load, peak: float, cores: int, costs: Costs = COSTS) -> Needs:
+    """Return what ``load`` needs on machines with this number of cores."""
+    return Needs(
+        load.cpu(costs, cores) / BUSY,
+        load.memory(costs, cores),
+        load.disk(costs),
+        load.searches / peak * DAY * RETENTION_DAYS * costs.row,
+    )
