@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,19 +22,32 @@ from app.wording import counted
 
 SECRET, PLANS = "secret_key", "plans.toml"
 
-_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+_NAME = re.compile(r"site-search-\d{4}-\d\d-\d\dT\d{6}Z\.zip")
+"""Names of the files that ``backup`` creates in a folder."""
 
 
 @click.command("backup")
 @with_appcontext
-@_file
-def backup(file: Path) -> None:
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--keep-days",
+    type=click.IntRange(min=1),
+    help="Of a folder: after a successful backup, delete backups that are older than this.",
+)
+def backup(file: Path, keep_days: int | None) -> None:
     """Write a backup to FILE while the service runs.
+
+    If FILE is a folder, the backup is named after the current time, such as site-search-2026-11-28T023000Z.zip.
 
     It contains accounts, sites, documents, keys, statistics, the secret, and the plans. It does not contain indexes:
     `restore` rebuilds them from the documents.
     """
     current_runtime = runtime()
+    folder = file if file.is_dir() else None
+    if folder is not None:
+        file = folder / f"site-search-{now():%Y-%m-%dT%H%M%SZ}.zip"
+    elif keep_days is not None:
+        raise click.UsageError(f"--keep-days needs a folder, and {file} is not one.")
     bundled_texts = {SECRET: current_runtime.settings.secret_key}
     if current_runtime.settings.plans_file:
         bundled_texts[PLANS] = Path(current_runtime.settings.plans_file).read_text()
@@ -51,11 +66,23 @@ def backup(file: Path) -> None:
         f"{file}: {counted(rows['accounts'], 'account')}, {counted(rows['sites'], 'site')}, "
         f"{counted(rows['documents'], 'document')}. It contains the installation's secret: keep it private."
     )
+    if folder is not None and keep_days is not None:
+        _delete_old(folder, keep_days)
+
+
+def _delete_old(folder: Path, keep_days: int) -> None:
+    # By the time in its name, since a copy of a backup has a newer modification time.
+    oldest = f"site-search-{now() - timedelta(days=keep_days):%Y-%m-%dT%H%M%SZ}.zip"
+    old = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.name < oldest]
+    for path in old:
+        path.unlink()
+    if old:
+        click.echo(f"Deleted {counted(len(old), 'old backup')}.")
 
 
 @click.command("restore")
 @with_appcontext
-@_file
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the contents of the database.")
 def restore(file: Path, force: bool) -> None:
     """Restore a backup from FILE into an empty installation.

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import orjson
 import pytest
+import time_machine
 from alembic import command
 from click.testing import Result
 from flask import Flask
@@ -363,4 +364,44 @@ def test_backup_of_a_database_without_tables_fails(tmp_path: Path, file: Path) -
 
     assert result.exit_code == 1
     assert "no tables" in result.output
+    assert not file.exists()
+
+
+def test_backup_into_a_folder_is_named_after_the_time_and_deletes_only_old_backups(
+    tenant: Tenant, tmp_path: Path
+) -> None:
+    old, recent, foreign = (
+        tmp_path / name
+        for name in ("site-search-2026-11-13T023000Z.zip", "site-search-2026-11-15T023000Z.zip", "photos.zip")
+    )
+    for path in (old, recent, foreign):
+        path.write_bytes(b"")
+
+    with time_machine.travel("2026-11-28T02:30:00+00:00", tick=False):
+        done = run(tenant.app, "backup", "--keep-days", "14", str(tmp_path))
+        again = run(tenant.app, "backup", "--keep-days", "14", str(tmp_path))
+
+    assert done.exit_code == 0, done.output
+    assert "Deleted 1 old backup." in done.output
+    names = {path.name for path in tmp_path.glob("*.zip")}
+    assert names == {recent.name, foreign.name, "site-search-2026-11-28T023000Z.zip"}
+    assert again.exit_code == 1
+    assert "never overwrites" in again.output
+
+
+def test_failed_backup_deletes_no_old_backup(tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "site-search-2020-01-01T000000Z.zip"
+    old.write_bytes(b"")
+
+    def fail(*arguments: Any, **keywords: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("app.commands.backup.write_backup", fail)
+    assert run(tenant.app, "backup", "--keep-days", "1", str(tmp_path)).exit_code == 1
+    assert old.exists()
+
+
+def test_days_to_keep_need_a_folder(tenant: Tenant, file: Path) -> None:
+    rejected = run(tenant.app, "backup", "--keep-days", "14", str(file))
+    assert rejected.exit_code == 2
     assert not file.exists()

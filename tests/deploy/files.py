@@ -15,6 +15,7 @@ COMPOSE_FILES = sorted(DEPLOY.rglob("compose*.yaml"))
 OWN_COMPOSE_FILES = [DEPLOY / "compose.yaml", DEPLOY / "compose.single.yaml"]
 UNITS = sorted((DEPLOY / "systemd").glob("site-search*"))
 MANIFESTS = [file for file in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if file.name != "kustomization.yaml"]
+BROWSER_MANIFEST = DEPLOY / "kubernetes" / "browser" / "browser.yaml"
 
 
 def text(name: str) -> str:
@@ -37,7 +38,8 @@ def objects() -> Iterator[dict[str, Any]]:
 def pods() -> Iterator[dict[str, Any]]:
     """Yield the pod specs of the Kubernetes example."""
     for each in objects():
-        template = each.get("spec", {}).get("template")
+        spec = each.get("spec", {})
+        template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
         if template is not None:
             yield template["spec"]
 

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from flask import Flask
 from app.config import SERVER_SETTINGS, SETTINGS, Settings
 from app.errors import STATUS, ErrorCode
 from tests.deploy.files import (
+    BROWSER_MANIFEST,
     COMPOSE_FILES,
     DEPLOY,
     OWN_COMPOSE_FILES,
@@ -114,7 +116,11 @@ def commands() -> list[tuple[str, list[str]]]:
     """Return every command of the program in the files: file and words."""
     found = []
     for file in OWN_COMPOSE_FILES:
-        found += [(file.name, each["command"]) for each in own_services(file).values() if "command" in each]
+        for each in own_services(file).values():
+            words = each.get("command", ["site-search", "serve"])
+            if words[0] == "sh":
+                words = shlex.split(re.findall(r"site-search [^;]+", words[-1])[0])
+            found.append((file.name, words))
     for pod in pods():
         found += [("kubernetes", each["command"]) for each in pod["containers"] if "command" in each]
     for unit in UNITS:
@@ -253,7 +259,8 @@ def test_error_responses_of_the_proxies_match_the_services_format(source: str) -
 def test_every_container_is_sandboxed(file: Path) -> None:
     loaded = compose(file)
     for name, service in loaded["services"].items():
-        assert service["read_only"] is True, name
+        # A browser writes to its home folder; it has no data, and reaches nothing.
+        assert service["read_only"] is (name != "browser"), name
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
@@ -265,7 +272,7 @@ def test_every_container_is_sandboxed(file: Path) -> None:
 def test_every_pod_is_sandboxed() -> None:
     (uid,) = re.findall(r"^USER (\d+):\1$", CONTAINERFILE, re.MULTILINE)
     found = list(pods())
-    assert len(found) == 3
+    assert len(found) == 4
     for pod in found:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["runAsUser"] == int(uid)
@@ -278,7 +285,8 @@ def test_every_pod_is_sandboxed() -> None:
                 "allowPrivilegeEscalation": False,
                 "capabilities": {"drop": ["ALL"]},
             }
-            assert {each["mountPath"] for each in container["volumeMounts"]} == {"/data", "/tmp"}
+            writable = {each["mountPath"] for each in container["volumeMounts"] if not each.get("readOnly")}
+            assert writable - {"/backups"} == {"/data", "/tmp"}
 
 
 def test_all_systemd_units_have_the_same_hardening() -> None:
@@ -290,6 +298,58 @@ def test_all_systemd_units_have_the_same_hardening() -> None:
 
 def hardening(unit: str) -> str:
     return unit.partition("\nUMask=0077\n")[2].partition("\n\n")[0].strip()
+
+
+def test_every_process_of_the_service_reads_the_same_plans_file() -> None:
+    for file in OWN_COMPOSE_FILES:
+        for name, service in own_services(file).items():
+            assert "./config:/config:ro" in service["volumes"], (file.name, name)
+            assert service["env_file"] == [{"path": "settings.env", "required": False}], (file.name, name)
+    for pod in pods():
+        (container,) = pod["containers"]
+        assert {"name": "plans", "mountPath": "/config", "readOnly": True} in container["volumeMounts"]
+        assert {"name": "plans", "configMap": {"name": "plans", "optional": True}} in pod["volumes"]
+
+
+def test_extras_reach_the_image_in_every_compose_file() -> None:
+    (default,) = re.findall(r"^ARG EXTRAS=(\S+)$", CONTAINERFILE, re.MULTILINE)
+    for file in OWN_COMPOSE_FILES:
+        for name, service in own_services(file).items():
+            assert service["build"]["args"] == {"EXTRAS": f"${{EXTRAS:-{default}}}"}, (file.name, name)
+    optional = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(assignments(text(".env.example"))["EXTRAS"].split(",")) <= optional.keys()
+
+
+def test_browser_is_reachable_from_the_crawler_and_the_previews_and_reaches_nothing() -> None:
+    for file in OWN_COMPOSE_FILES:
+        loaded = compose(file)
+        (network,) = loaded["services"]["browser"]["networks"]
+        assert loaded["networks"][network] == {"internal": True}
+        crawling = {"service", "worker"} & loaded["services"].keys()
+        assert all(network in loaded["services"][name]["networks"] for name in crawling), file.name
+        assert "ports" not in loaded["services"]["browser"]
+        alone = compose(DEPLOY / "browser" / "compose.yaml")["services"]["browser"]
+        together = loaded["services"]["browser"]
+        assert {name: alone[name] for name in ("image", "environment", "mem_limit")} == {
+            name: together[name] for name in ("image", "environment", "mem_limit")
+        }
+    kinds = {each["kind"]: each for each in yaml.safe_load_all(BROWSER_MANIFEST.read_text())}
+    assert kinds["Service"]["spec"]["ports"][0]["port"] == 3000
+    policies = {
+        each["metadata"]["name"]: each["spec"]
+        for each in yaml.safe_load_all(BROWSER_MANIFEST.read_text())
+        if each["kind"] == "NetworkPolicy"
+    }
+    assert policies["browser"]["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in policies["browser"]
+    (image,) = [each["image"] for each in kinds["Deployment"]["spec"]["template"]["spec"]["containers"]]
+    assert image == compose(DEPLOY / "browser" / "compose.yaml")["services"]["browser"]["image"]
+
+
+def test_every_way_to_run_the_service_has_a_backup_schedule() -> None:
+    backups = [words for _, words in commands() if words[1] == "backup"]
+    assert len(backups) == len(OWN_COMPOSE_FILES) + 2, "both compose files, Kubernetes, and systemd"
+    assert all(words[2:4] == ["--keep-days", "14"] for words in backups)
 
 
 def test_kustomization_lists_exactly_the_existing_files() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.files import COMPOSE_FILES, DEPLOY, MANIFESTS, UNITS
+from tests.deploy.files import BROWSER_MANIFEST, COMPOSE_FILES, DEPLOY, MANIFESTS, UNITS
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.deploy
@@ -92,7 +92,7 @@ def test_compose_files_follow_the_compose_specification() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*MANIFESTS, BROWSER_MANIFEST], ids=lambda file: file.name)
 def test_kubernetes_objects_are_valid(file: Path) -> None:
     if not os.environ.get("CI"):
         pytest.importorskip("kubernetes_validate")
