@@ -406,7 +406,7 @@ ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_paths_exist(name: str) -> None:
-    """Paths with a placeholder, paths of the recipes' example engine, and files that operators create need not exist."""
+    """Placeholders, paths of the recipes' example engine, and files that operators create need not exist."""
     ignored = [line.rstrip("/") for line in (PROJECT / ".gitignore").read_text().splitlines()]
     named = re.findall(rf"(?<![\w/.])((?:{'|'.join(ROOTS)})/[\w./<>-]*)", PAGES[name])
     missing = [path for path in named if not (PROJECT / path.rstrip(".")).exists() and path.rstrip("/") not in ignored]
