@@ -75,6 +75,16 @@ _COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
 _LETTER = re.compile(r"[^\W_]")
 
 
+_SIGNS = re.compile(r"[\t{}<>|=;$\\`_\[\]]")
+"""Tabs, which separate the cells of tables, and signs that are frequent in code and rare in prose."""
+_PROSE_CHARS_PER_SIGN = 40
+
+
+def is_prose(text: str) -> bool:
+    """Whether a part of a text consists of sentences, rather than of code or the cells of a table."""
+    return len(_SIGNS.findall(text)) * _PROSE_CHARS_PER_SIGN <= len(text)
+
+
 def merged(places: Iterable[Place]) -> list[Span]:
     """Return the spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
@@ -340,18 +350,22 @@ def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterato
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:
-    """Return the sentences with the most different words, or the part around the first match, or the beginning."""
+    """Return the sentences with the most different words, or the part around the first match, or the beginning.
+
+    Of sentences with equally many, prose comes before code and tables.
+    """
     best: Span | None = None
-    best_count, all_count = 0, len({word for _, _, word in places})
+    best_value, best_possible = (0, False), (len({word for _, _, word in places}), True)
     for start, end, _ in places[:_MAX_COMPARED_MATCHES]:
         if best is not None and start < best[1]:
             continue
         sentences = whole_sentences(text, start, end)
         if sentences is not None:
             different = len({word for at, _, word in places if sentences[0] <= at < sentences[1]})
-            if different > best_count:
-                best, best_count = sentences, different
-            if best_count == all_count:
+            value = (different, is_prose(text[slice(*sentences)]))
+            if value > best_value:
+                best, best_value = sentences, value
+            if best_value == best_possible:
                 break
     if best is None and not places:
         best = whole_sentences(text, 0, 0)

@@ -19,6 +19,7 @@ from schemas.search import (
     MAX_SECTIONS_OF_HIT,
     MAX_SUGGESTIONS,
     PREFIX_DESCRIPTION,
+    SuggestionSchema,
 )
 from schemas.search_results import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
 from schemas.validation.problems import UNKNOWN, Problem, walk
@@ -133,6 +134,14 @@ class EngineSearchSchema(_WithoutNulls, BodySchema):
         load_default=0,
         metadata={
             "description": "Maximum number of sections per hit: matching parts of its page. Not in Meilisearch's API."
+        },
+    )
+    suggestions = WholeNumber(
+        high=MAX_SUGGESTIONS,
+        load_default=0,
+        metadata={
+            "description": "Maximum number of suggestions to return with the hits, as `/engine/suggest` does. Not in "
+            "Meilisearch's API."
         },
     )
     distinct = Text(
@@ -326,6 +335,10 @@ class EngineAnswerSchema(EffectsSchema):
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
     metadata = fields.Nested(EngineMetadataSchema)
+    suggestions = fields.List(
+        fields.Nested(SuggestionSchema),
+        metadata={"description": "With `suggestions`; absent while they are unavailable."},
+    )
 
 
 class EngineQueryAnswerSchema(EngineAnswerSchema):

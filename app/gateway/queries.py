@@ -43,6 +43,7 @@ class EngineSearch:
         page: Page number, or ``None`` for ``limit`` and ``offset``.
         counts_facets: Whether the request has facets, even an empty list.
         links: The site's links for searches without results.
+        suggestions: Number of requested suggestions.
     """
 
     query: SearchQuery
@@ -52,6 +53,7 @@ class EngineSearch:
     page: int | None
     counts_facets: bool
     links: Sequence[Mapping[str, str]]
+    suggestions: int
 
     def encode(self, timed: TimedResult) -> dict[str, Any]:
         """Return the response as a value that orjson can encode."""
@@ -122,7 +124,14 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
     except BackendRejected as error:
         raise GatewayError("invalid_search_distinct", str(error)) from error
     return EngineSearch(
-        query, shape, parameters["q"], size, page, parameters["facets"] is not None, site.no_results_links
+        query,
+        shape,
+        parameters["q"],
+        size,
+        page,
+        parameters["facets"] is not None,
+        site.no_results_links,
+        parameters["suggestions"],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +25,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.search.encoding import encode_hit
 from app.services.search.search import AnswerRoom, Visitor
 from app.services.search.suggestions import encode_suggestions
+from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, GATEWAY
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import require_search
@@ -32,6 +34,7 @@ from app.web.hosts import base_url
 from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
+from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 from backends.text import normal_form
 from schemas.gateway import (
@@ -50,6 +53,8 @@ from schemas.gateway import (
     read_query_string,
 )
 from schemas.search import MAX_QUERY_BYTES, SuggestionsSchema
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -173,10 +178,25 @@ def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: V
     timed = current_runtime.searcher.run(
         site, search.query, encode, room, record_for=record_for, is_whole=search.shape.is_whole
     )
-    answer = search.encode(timed)
+    answer = search.encode(timed) | _suggestions_beside(site, search)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
         answer["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)
     return answer
+
+
+def _suggestions_beside(site: SiteRecord, search: EngineSearch) -> dict[str, Any]:
+    """Return the suggestions that a search requested; nothing if they are unavailable, since there are hits."""
+    if not search.suggestions:
+        return {}
+    within = SearchQuery("", filter=search.query.filter)
+    try:
+        suggestions = runtime().suggester.suggest(site, search.text, search.suggestions, within)
+    except Exception as error:
+        if not (isinstance(error, BackendUnavailable) or is_unavailable(error)):
+            raise
+        log.warning("a search has no suggestions: %s", error)
+        return {}
+    return encode_suggestions(suggestions)
 
 
 # --- operations

@@ -44,7 +44,7 @@
 const PAGE = 20; // Results that "load more" adds.
 const MOST_PAGES = 50;
 const AT_ONCE = 100; // Most results of one answer.
-const TYPING_MS = 220; // Between the last keystroke and the search.
+const TYPING_MS = 150; // Between the last keystroke and the search.
 const SLOW_MS = 400; // After which a search is said to be running.
 const MOST_FACETS = 8;
 const FIRST_VALUES = 8; // Values of a facet that are shown before "show all".
@@ -493,7 +493,7 @@ function makeView(core, container) {
     status.classList.remove("alone");
     again.hidden = true;
     const length = Math.min(total, state.page * PAGE);
-    if (length < total) status.append(" (", ...spoken("shown", { n: number(length), all: number(total) }), ")");
+    more.replaceChildren(...spoken("loadMore"), " (", ...spoken("shown", { n: number(length), all: number(total) }), ")");
   }
 
   function show(answer) {

@@ -21,12 +21,15 @@
 (() => {
 "use strict";
 
-const TYPING_MS = 220; // Between the last keystroke and the search.
+const PACE_MS = 120; // Between the starts of two searches while keys come.
+const SLOW_LINE_MS = 300; // A response that takes longer comes over a slow line: one request at a time, and not more often.
+const STALE_MS = 2000; // After which a search for an older text is given up, so that the latest text has its turn.
+const SETTLED_MS = 300; // After which the page is told of results: between keystrokes, nobody meant them.
 const PAUSE_MS = 1500; // After which results that stand are what was looked for.
 const SLOW_MS = 250; // After which somebody is told to wait.
-const SUGGESTIONS_MS = 60; // Which results wait for suggestions, so that nothing moves afterwards.
 const ANNOUNCED_MS = 500; // A screen reader is told what stands, not each keystroke's result.
 const TIMEOUT_MS = 15_000;
+const INTENT_MS = 30_000; // Within which a text that continues another is the same search.
 const INFO_MS = 12 * 3600 * 1000; // Engine keys live for a day; they are renewed well before.
 const ANSWERS_MS = 5 * 60 * 1000;
 const KEPT_ANSWERS = 50;
@@ -34,7 +37,7 @@ const REPORT_MAX = 10; // Most searches of one report with a public key.
 const FOLLOW_MS = 50; // Between a change of the page and the search for its element.
 const RECENT = 5;
 const SUGGESTED = 4;
-const SNIPPETS = 2; // Most snippets of one page.
+const SNIPPETS = 2; // Most snippets of one page in the full view; the panel shows one.
 const LEAST_WIDTH = 340;
 const EDGE = 8; // Between the panel and the window.
 
@@ -63,7 +66,7 @@ const STYLE = `
   :host([hidden]) { display: none; }
   .box { all: initial; display: block; visibility: inherit; color-scheme: inherit; ${palette(([light]) => light)}
     --radius: var(--site-search-radius, 8px); --rule: color-mix(in srgb, var(--line) 40%, var(--ground)); --tint: color-mix(in srgb, var(--chosen) 45%, var(--ground));
-    font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
+    font-size: 16px; line-height: 1.45; font-family: var(--site-search-font, inherit); }
   @supports (color: light-dark(#fff, #000)) { .box { ${palette((pair) => `light-dark(${pair})`)} } }
   :host([data-theme="light"]) .box { color-scheme: light; }
   :host([data-theme="dark"]) .box { color-scheme: dark; }
@@ -98,44 +101,54 @@ const STYLE = `
   .panel, dialog { visibility: visible; }
   .afloat, dialog { border: 1px solid var(--rule); box-shadow: 0 1px 3px rgb(0 0 0 / .08), 0 16px 40px -8px rgb(0 0 0 / .28); }
   .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; padding: 0; border-radius: calc(1.5 * var(--radius)); }
-  dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(720px, 100vw); height: 100dvh; max-width: none; max-height: 100dvh; margin: 0; padding: 0;
-    flex-direction: column; overflow: hidden; color: var(--text); background: var(--ground); }
+  dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(720px, 100vw); max-width: none; max-height: 80dvh; margin: 0; padding: 0;
+    flex-direction: column; overflow: hidden; color: var(--text); background: var(--ground); border-radius: 0 0 calc(1.75 * var(--radius)) calc(1.75 * var(--radius)); }
   dialog[open] { display: flex; }
-  dialog::backdrop { background: rgb(10 16 22 / .55); }
+  dialog::backdrop { background: rgb(10 16 22 / .4); backdrop-filter: blur(4px); }
   dialog > form { padding: 8px 12px 8px 4px; border-bottom: 1px solid var(--rule); }
   dialog > form:dir(rtl) { padding: 8px 4px 8px 12px; }
   dialog > form > .field > input { border-color: transparent; font-size: 18px; }
   dialog > form > .field > input:focus-visible { outline: none; }
-  dialog > form:has(input:focus-visible) { border-color: var(--accent); box-shadow: 0 1px var(--accent); z-index: 2; }
-  .close { border: 0; padding: 4px 10px; color: var(--accent); }
-  .close:hover { background: var(--chosen); }
-  dialog .panel { min-height: 0; flex: 1; }
-  @media (min-width: 720px) { dialog .panel { flex: 0 1 auto; } dialog { top: 8vh; height: auto; max-height: 84vh; border-radius: calc(1.75 * var(--radius)); } }
-  .status, .notice { margin: 0; padding: 8px 16px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+  dialog .wipe { display: none; }
+  .close { display: grid; place-items: center; min-width: 40px; padding: 4px; color: var(--soft); border: 0; }
+  .close:hover { color: var(--text); background: var(--chosen); }
+  .close > kbd { display: none; }
+  @media not (pointer: coarse) { .close > kbd { display: block; } .close > svg { display: none; } }
+  dialog .panel { min-height: 0; flex: 0 1 auto; }
+  @media (min-width: 720px) { dialog { top: 8vh; border-radius: calc(1.75 * var(--radius)); } }
+  .status, .notice { margin: 0; padding: 8px 20px 4px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
   .status.alone { padding: 40px 24px; font-size: 17px; text-align: center; color: var(--text); }
   .alone > svg { display: block; margin: 0 auto 12px; width: 44px; height: 44px; stroke-width: 1.25; color: var(--soft); }
   .notice { font-size: 15px; color: var(--text); background: var(--tint); border-bottom: 1px solid var(--rule); }
   .notice a, .hit.link { color: var(--accent); }
   .heading { position: sticky; top: 0; z-index: 1; margin: 0; padding: 10px 12px 4px; font-size: 13px; font-weight: 600; color: var(--soft); background: var(--ground); text-align: start; }
-  .hit { display: flow-root; padding: 10px 12px; border-radius: var(--radius); color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .hit { position: relative; display: flow-root; padding: 6px 12px; border-radius: var(--radius); color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
   .hit:has(> .icon) { display: grid; grid-template-columns: 20px minmax(0, 1fr) auto; column-gap: 12px; }
   .hit > * { grid-column: 2; }
   .hit > .icon { grid-area: 1 / 1 / span 9; margin-top: 2px; color: var(--soft); }
-  .hit > .go { grid-area: 1 / 3 / span 9; align-self: center; width: 18px; color: var(--accent); visibility: hidden; }
+  .hit > .go { position: absolute; inset-block: 0; inset-inline-end: 10px; margin-block: auto; width: 18px; padding-inline-start: 0; color: var(--accent); visibility: hidden; }
   .hit > .go:dir(rtl) { scale: -1 1; }
   .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
-  .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
+  .hit[aria-selected="true"] { box-shadow: inset 3px 0 var(--accent); }
+  .hit[aria-selected="true"]:dir(rtl) { box-shadow: inset -3px 0 var(--accent); }
+  .hit[aria-selected="true"]:has(> .go) { padding-inline-end: 40px; }
   .hit[aria-selected="true"] > .icon { color: var(--accent); }
   .hit[aria-selected="true"] > .go { visibility: visible; }
-  .title { display: block; font-weight: 600; color: var(--accent); }
+  .title { display: block; font-weight: 600; color: var(--text); }
   .snippet { display: block; margin-top: 2px; font-size: 14px; color: var(--text); }
-  .hit > .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
+  .hit > .snippet { grid-column: 2 / span 2; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   .meta { display: block; font-size: 13px; color: var(--soft); }
+  @container (min-width: 480px) { #results .hit:not(:has(> .image)) > .meta { grid-area: 1 / 3; align-self: center; max-width: 18em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; } }
   .hit:hover .meta, .hit[aria-selected="true"] .meta { color: var(--text); }
   .title, .snippet, .meta { text-align: start; }
   .image { grid-area: 1 / 3 / span 9; width: 80px; height: 60px; object-fit: cover; border: 1px solid var(--rule); border-radius: 6px; }
   .image ~ .go { display: none; }
   .query { padding-block: 8px; text-align: start; }
+  .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 4px 12px 8px; }
+  .chip.query { display: flex; align-items: center; gap: 6px; padding: 3px 10px; font-size: 14px; color: var(--text); border: 1px solid var(--rule); border-radius: 99px; }
+  .chip.query > .icon { width: 15px; height: 15px; margin: 0; }
+  .chip.query[aria-selected="true"] { padding-inline-end: 10px; border-color: var(--accent); box-shadow: none; }
+  .chip > .go { display: none; }
   .section { position: relative; margin-inline-start: 21px; padding: 6px 12px; }
   .section::before { content: ""; position: absolute; inset: 0 auto; inset-inline-start: 0; border-inline-start: 2px solid var(--rule); }
   .section[aria-selected="true"]::before { border-color: transparent; }
@@ -143,29 +156,34 @@ const STYLE = `
   .section + .hit:not(.section) { margin-top: 4px; }
   .section:has(> .icon) { grid-template-columns: 16px minmax(0, 1fr) auto; column-gap: 10px; }
   .section > .icon { width: 16px; height: 16px; margin-top: 3px; }
+  #results .section > .snippet { -webkit-line-clamp: 1; }
   .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
-  .section > .snippet { -webkit-line-clamp: 2; }
   .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); overflow: hidden; }
   blockquote { margin: 0; padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
   .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
   .answer > .meta svg { width: 18px; height: 18px; color: var(--accent); }
   .answer > .hit { display: block; padding: 6px 12px 10px; }
+  .answer > .hit .title { color: var(--accent); }
   .answer .title { margin-top: 6px; font-size: 14px; font-style: normal; }
   .answer cite svg { width: 16px; height: 16px; margin-inline-end: 6px; vertical-align: -3px; }
   .path { font-weight: 400; color: var(--soft); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
-  #results > [role="group"]:not(.answer, :last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--rule); }
-  mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 1px; margin: 0 -1px; }
+  #results[aria-busy="true"] { opacity: .6; transition: opacity .15s; }
+  #results > [role="group"]:not(.answer, .chips, :last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--rule); }
+  mark { background: color-mix(in srgb, var(--mark) 60%, transparent); color: inherit; border-radius: 3px; padding: 0 1px; margin: 0 -1px; }
+  .title mark { background: none; color: var(--accent); text-decoration: underline 1.5px; text-underline-offset: 3px; }
   .foot { display: flex; align-items: center; justify-content: space-between; gap: 4px 16px; padding: 6px 16px; min-height: 44px; margin-top: auto; border-top: 1px solid var(--rule); }
   .keys { display: none; gap: 14px; margin: 0; margin-inline-start: auto; font-size: 12px; color: var(--soft); }
   .keys span { display: flex; gap: 4px; align-items: center; }
   .foot:not(:has(> :not(.keys))) { display: none; }
-  @media not (pointer: coarse) { @container (min-width: 480px) { .keys, .foot:not(:has(> :not(.keys))) { display: flex; } } }
+  @media not (pointer: coarse) { @container (min-width: 480px) { .keys, .foot:not(:has(> :not(.keys))) { display: flex; } .more kbd { display: inline-block; } } }
   .more, .foot button { min-height: 32px; padding: 4px 0; color: var(--accent); background: none; border: 0; font-size: 14px; font-weight: 600; cursor: pointer; text-decoration: none; }
-  .more { display: inline-flex; align-items: center; }
+  .more { display: inline-flex; align-items: center; gap: 4px; }
+  .more kbd:first-of-type { margin-inline-start: 4px; }
+  .more kbd { display: none; font-weight: 400; }
   .more:hover, .foot button:hover { text-decoration: underline; text-underline-offset: 3px; }
   @media (pointer: coarse) { .open kbd { display: none; } }
-  @media (forced-colors: active) { .hit[aria-selected="true"] { outline-color: Highlight; } mark { background: Mark; color: MarkText; } }
+  @media (forced-colors: active) { .hit[aria-selected="true"] { outline: 2px solid Highlight; outline-offset: -2px; } mark { background: Mark; color: MarkText; } }
   @media print { .open, form, .afloat, dialog { display: none !important; } }
 `;
 
@@ -391,7 +409,7 @@ function makeService(BASE, KEY) {
   function refusal(status, body) {
     if (status === 429) return new Refusal("spent");
     if (![400, 401, 403].includes(status)) return new Refusal("away");
-    if (body?.message) console.error(`Site search: ${body.message}`);
+    if (body?.message) console.error(`Site search: ${/filter/.test(body.code) ? "data-filters: " : ""}${body.message}`);
     return new Refusal("refused");
   }
 
@@ -422,7 +440,7 @@ function makeService(BASE, KEY) {
 
   const whence = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
 
-  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, fields, isRecorded }) {
+  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, suggestions, fields, isRecorded }) {
     const gateway = isGateway(known);
     const conditions = gateway ? conditionsOf(chosen) : [];
     if (filters) conditions.push(filters);
@@ -438,7 +456,7 @@ function makeService(BASE, KEY) {
         q: query, limit, offset, attributesToRetrieve: ["id", ...fields],
         attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
         ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
-        ...(gateway && sections && limit && { sections }),
+        ...(gateway && sections && limit && { sections }), ...(gateway && suggestions && { suggestions }),
       }),
     }];
   }
@@ -453,6 +471,7 @@ function makeService(BASE, KEY) {
     notice: answer.notice,
     answer: answer.answer,
     links: answer.no_results_links,
+    suggestions: answer.suggestions ?? [],
     hits: answer.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
       ...hit, title: formatted.title || hit.title || hit.url,
       snippet: (formatted.content || "").includes(OPEN) ? formatted.content : hit.excerpt || formatted.content || "",
@@ -477,6 +496,7 @@ function makeService(BASE, KEY) {
     return {
       total: result.found,
       facets: {},
+      suggestions: [],
       hits: result.hits.map(({ document: { content = "", _id: id, ...found }, highlight = {} }) => ({
         ...found, id, title: highlight.title?.value || highlight.title?.snippet || found.title || found.url,
         snippet: highlight.content?.snippet || found.excerpt || content.slice(0, 160),
@@ -484,7 +504,15 @@ function makeService(BASE, KEY) {
     };
   }
 
-  let searched = 0; // Searches the engine ran that no report has told of.
+  let searched = 0; // Searches the engine ran that no report has told of: what is typed for one query counts once.
+  let counted = { query: "", at: 0 };
+
+  function countSearch(query) {
+    const text = query.toLowerCase();
+    const isSame = counted.query && (text.startsWith(counted.query) || counted.query.startsWith(text)) && Date.now() - counted.at < INTENT_MS;
+    if (!isSame) searched += 1;
+    counted = { query: text, at: Date.now() };
+  }
 
   async function search(wish, signal, again = true) {
     const known = await clientInfo();
@@ -497,7 +525,7 @@ function makeService(BASE, KEY) {
     let { status, body } = await load(address, options, signal);
     if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
     // What nobody waits for any longer was searched all the same.
-    if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) searched += 1;
+    if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) countSearch(wish.query);
     if (status === 200 && body) {
       const answer = (typesense ? readTypesense : readMeilisearch)(body);
       for (const found of answer.hits.flatMap((hit) => [hit, ...(hit.sections ?? [])])) {
@@ -514,26 +542,17 @@ function makeService(BASE, KEY) {
     throw refusal(status, body);
   }
 
-  let suggests = true;
-
-  // Suggestions are a help: without them, the box is as it was.
-  async function suggest(query, filters, signal) {
-    const known = await clientInfo().catch(() => null);
-    if (!suggests || !known?.active || !isGateway(known)) return [];
-    const address = `${BASE}/engine/suggest?${new URLSearchParams({ limit: SUGGESTED, q: query, ...(filters && { filter: filters }) })}`;
-    const { status, body } = await load(address, { headers: { Authorization: `Bearer ${engineKey(known)}` } }, signal);
-    if (status === 404) suggests = false;
-    return Array.isArray(body?.suggestions) ? body.suggestions : [];
-  }
-
   let popular = null;
   let popularAt = 0;
 
-  // What others search for most.
+  // What others search for most. It is asked for as a search is, so that the connection, and the browser's permission
+  // to use it, are there before the first keystroke.
   function findPopular() {
     if (popular === null || Date.now() - popularAt > ANSWERS_MS) {
       popularAt = Date.now();
-      popular = suggest("").then((found) => found.filter(({ kind }) => kind === "query").map(({ text }) => String(text)));
+      const wish = { query: "", offset: 0, limit: 0, sort: [], facets: [], chosen: {}, filters: "", fields: [], suggestions: SUGGESTED, isRecorded: false };
+      popular = isOwn().then((isOurs) => (isOurs ? search(wish) : { suggestions: [] }))
+        .then(({ suggestions }) => suggestions.filter(({ kind }) => kind === "query").map(({ text }) => String(text)), () => []);
     }
     return popular;
   }
@@ -576,7 +595,7 @@ function makeService(BASE, KEY) {
 
   const isOwn = async () => isGateway(await clientInfo());
 
-  return { clientInfo, isOwn, search, suggest, findPopular, log, report, click, place };
+  return { clientInfo, isOwn, search, findPopular, log, report, click, place };
 }
 
 // --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
@@ -621,6 +640,18 @@ function between(value, low, high, otherwise) {
 
 // Names separated by commas; nothing where nothing was said.
 const listOf = (given) => (given === undefined ? undefined : String(given).split(",").map((name) => name.trim()).filter(Boolean));
+
+// A misspelt attribute would silently do nothing.
+const ATTRIBUTE_NAMES = new Set("key target mode shortcut placeholder limit min filters context sections group show fields jump resultsUrl facets sort analytics recent lang theme".split(" "));
+const NUMBERS = ["limit", "min", "sections"];
+
+function checkAttributes(given) {
+  const asWritten = (name) => `data-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  for (const [name, value] of Object.entries(given)) {
+    if (!ATTRIBUTE_NAMES.has(name)) console.warn(`Site search: the attribute ${asWritten(name)} is unknown.`);
+    else if (NUMBERS.includes(name) && !/^\s*\d+\s*$/.test(value)) console.warn(`Site search: ${asWritten(name)}="${value}" is not a number.`);
+  }
+}
 
 const settingsOf = (given) => ({
   key: given.key || "",
@@ -787,9 +818,9 @@ function makeCore(BASE, settings, host, selected) {
     return found.total ? { ...found, missing: values.join(", ") } : found;
   }
 
-  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
+  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, suggestions = 0, isRecorded = true, signal } = {}) {
     const { sections } = settings;
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, fields: fieldsOf(), isRecorded: isRecorded && settings.analytics };
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, suggestions, fields: fieldsOf(), isRecorded: isRecorded && settings.analytics };
     const answer = await searchHereOrElsewhere(wish, signal);
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
@@ -891,11 +922,11 @@ function makeCore(BASE, settings, host, selected) {
     return makePlace({ class: "hit", part: "hit" }, there, content, hit, position, asked);
   }
 
-  const makeSections = (hit, position, asked) => sectionsOf(hit).map((section, at) => {
+  const makeSections = (hit, position, asked, snippets = SNIPPETS) => sectionsOf(hit).map((section, at) => {
     const path = [section.path ?? []].flat().map((title) => `${title} › `);
     const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...shown(section, "title")];
     const led = { ...hit, url: section.url, section };
-    const snippet = section.snippet && at < SNIPPETS ? shown(section, "snippet") : [];
+    const snippet = section.snippet && at < snippets ? shown(section, "snippet") : [];
     const content = [icon("section"), ...line("title", title), ...line("snippet", snippet)];
     return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), content, led, position, asked);
   });
@@ -988,6 +1019,53 @@ const isAddressed = (settings) => !settings.resultsUrl && new URLSearchParams(lo
 const boxes = (window[Symbol.for("site-search.boxes")] ??= []);
 const HAS_POPOVER = typeof HTMLElement.prototype.showPopover === "function";
 
+// Runs searches while keys come: the first at once, then at most one in PACE_MS, and always one after the last key. Two
+// may be under way, since a response may take longer than the pace, or one on a slow line.
+function makePace(run) {
+  const running = new Set();
+  let isAsked = false;
+  let begun = -Infinity;
+  let took = 0;
+  let timer = 0;
+
+  const age = ({ at }) => performance.now() - at;
+
+  function next() {
+    clearTimeout(timer);
+    if (!isAsked) return;
+    const [oldest] = running;
+    const isSlow = took > SLOW_LINE_MS || (oldest && age(oldest) > SLOW_LINE_MS);
+    const rest = begun + (isSlow ? SLOW_LINE_MS : PACE_MS) - performance.now();
+    if (oldest && age(oldest) > STALE_MS) oldest.control.abort();
+    else if (rest <= 0 && running.size < (isSlow ? 1 : 2)) return void start();
+    timer = setTimeout(next, rest > 0 ? rest : PACE_MS);
+  }
+
+  async function start() {
+    const one = { at: performance.now(), control: new AbortController() };
+    isAsked = false;
+    begun = one.at;
+    const older = [...running];
+    running.add(one);
+    await run(one.control.signal, () => older.forEach(({ control }) => control.abort()));
+    running.delete(one);
+    if (!one.control.signal.aborted) took = age(one);
+    next();
+  }
+
+  return {
+    ask() {
+      isAsked = true;
+      next();
+    },
+    stop() {
+      isAsked = false;
+      clearTimeout(timer);
+      for (const { control } of running) control.abort();
+    },
+  };
+}
+
 function build(BASE, host, settings) {
   if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: only a public key (svc_pub_…) may stand in a page.");
   boxes.find((box) => box.host === host)?.unmount();
@@ -1017,11 +1095,11 @@ function build(BASE, host, settings) {
   const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, notice, status, list, foot);
   if (!isModal) core.input = input;
   const form = make("form", { role: "search", ...own }, core.field(input), told);
-  const close = make("button", { type: "button", class: "close" });
+  const close = make("button", { type: "button", class: "close" }, make("kbd", { "aria-hidden": "true", dir: "ltr" }, "Esc"), icon("clear"));
   const nameParts = () => {
     for (const [key, value] of Object.entries({ ...core.marksOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
     for (const [key, value] of Object.entries(core.marksOf("close"))) close.setAttribute(key, value);
-    close.textContent = text("close");
+    close.setAttribute("aria-label", text("close"));
   };
   nameParts();
   core.ready.then(nameParts);
@@ -1045,10 +1123,13 @@ function build(BASE, host, settings) {
   }
 
   const answers = new Map();
-  let latest = 0;
-  let running = null;
+  let latest = 0; // Number of the last search.
+  let shownFor = 0; // Number of the search whose results stand.
+  let underWay = {}; // The last search that has begun: its query, and its answer as a promise.
   let chosen = null;
-  let typing = 0;
+  let isPicked = false; // Whether the visitor chose it, and not the box.
+  let waiting = 0;
+  let settling = 0;
   let pause = 0;
   let telling = 0;
   let view = null; // All results, once somebody wanted them.
@@ -1070,7 +1151,7 @@ function build(BASE, host, settings) {
     const below = offsetTop + height - at.bottom - 2 * EDGE;
     const above = at.top - offsetTop - 2 * EDGE;
     const isAbove = below < 220 && above > below;
-    const most = Math.max(120, Math.min(560, isAbove ? above : below));
+    const most = Math.max(120, Math.min(640, 0.8 * height, isAbove ? above : below));
     Object.assign(panel.style, { width: `${wide}px`, maxHeight: `${most}px`, left: `${left}px`, top: "0" });
     const top = isAbove ? at.top - 6 - panel.offsetHeight : at.bottom + 6;
     panel.style.top = `${top}px`;
@@ -1098,9 +1179,13 @@ function build(BASE, host, settings) {
     else open(false);
   }
 
+  // The first result is chosen as soon as it is there, except where a keyboard on the screen would hide it.
+  const choosesFirst = () => !matchMedia("(pointer: coarse)").matches;
+
   function choose(option) {
     chosen?.setAttribute("aria-selected", "false");
     chosen = option;
+    isPicked = false;
     if (!option) {
       input.removeAttribute("aria-activedescendant");
       return;
@@ -1137,11 +1222,12 @@ function build(BASE, host, settings) {
     if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message, ...quoted.filter(isSeen).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
   }
 
+  const keyCaps = (caps) => caps.map((cap) => make("kbd", { dir: "ltr", "aria-hidden": "true" }, cap));
+
   // Which keys do what, on wide screens; screen readers know it from the roles.
   function keys() {
     const legend = [["navigate", "↑", "↓"], ["open", "↵"], ["close", "Esc"]];
-    return make("p", { class: "keys", "aria-hidden": "true" }, ...legend.map(([key, ...caps]) =>
-      make("span", core.marksOf(key), ...caps.map((cap) => make("kbd", { dir: "ltr" }, cap)), text(key))));
+    return make("p", { class: "keys", "aria-hidden": "true" }, ...legend.map(([key, ...caps]) => make("span", core.marksOf(key), ...keyCaps(caps), text(key))));
   }
 
   // The list ends with a whole row: what follows is seen by scrolling.
@@ -1189,24 +1275,33 @@ function build(BASE, host, settings) {
 
   const group = (key, made) => make("div", { role: "group", "aria-label": text(key), ...core.marksOf(key) }, ...made);
 
-  function suggestionGroup({ query, hits, suggestions }) {
+  // Searches in one line above the results, titles of pages that are not among them below.
+  function suggestionGroups({ query, hits, suggestions }) {
     const found = new Set(hits.map((hit) => addressOf(hit.url)?.href));
-    const made = suggestions.flatMap((suggestion, position) => {
+    const [queries, titles] = [[], []];
+    suggestions.forEach((suggestion, position) => {
       const id = `suggestion-${position}`;
       const words = String(suggestion.text ?? "");
-      if (suggestion.kind !== "title") return words.toLowerCase() === query.toLowerCase() ? [] : [searchOption(words, id)];
       const address = addressOf(suggestion.url);
-      if (!address || found.has(address.href)) return [];
-      return [asOption(core.hit({ title: words, url: suggestion.url, snippet: "" }, null, { query }), id)];
+      if (suggestion.kind === "title") {
+        if (address && !found.has(address.href)) titles.push(asOption(core.hit({ title: words, url: suggestion.url, snippet: "" }, null, { query }), id));
+      } else if (words.toLowerCase() !== query.toLowerCase()) {
+        const option = searchOption(words, id);
+        option.classList.add("chip");
+        queries.push(option);
+      }
     });
-    return made.length ? [group("suggestions", made)] : [];
+    const [above, below] = [queries, titles].map((made) => (made.length ? [group("suggestions", made)] : []));
+    for (const line of above) line.classList.add("chips");
+    return [above, below];
   }
 
   function moreElement() {
     const address = settings.resultsUrl && resultsAddress(input.value.trim());
     const isLink = address && !pageResults();
     const more = make(isLink ? "a" : "button",
-      { class: "more", part: "more", ...core.marksOf("more"), ...(isLink ? { href: address.href } : { type: "button" }) }, text("more"));
+      { class: "more", part: "more", "aria-keyshortcuts": "Shift+Enter", ...core.marksOf("more"), ...(isLink ? { href: address.href } : { type: "button" }) },
+      text("more"), ...keyCaps(["⇧", "↵"]));
     on(more, "click", (event) => {
       logIntent();
       if (!isLink) openFull(input.value.trim());
@@ -1217,14 +1312,14 @@ function build(BASE, host, settings) {
 
   function show(answer) {
     const { query, hits } = answer;
-    const suggested = suggestionGroup(answer);
+    const [searched, titles] = suggestionGroups(answer);
     const above = core.notice(answer);
     if (!hits.length) {
       const links = core.links(answer).map((link, at) => {
         on(link, "click", selected);
         return asOption(link, `link-${at}`);
       });
-      present(spoken("none", { q: query }), [...suggested, ...links, ...searches("popular", answer.popular)], [], above, [], "none");
+      present(spoken("none", { q: query }), [...searched, ...titles, ...links, ...searches("popular", answer.popular)], [], above, [], "none");
       return;
     }
     const groups = new Map();
@@ -1232,7 +1327,7 @@ function build(BASE, host, settings) {
       const name = settings.group ? String([hit[settings.group] ?? ""].flat()[0] ?? "") : "";
       groups.set(name, [...(groups.get(name) ?? []),
         asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
-        ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`))]);
+        ...core.sections(hit, position + 1, answer, 1).map((section, at) => asOption(section, `hit-${position}-${at}`))]);
     });
     const made = [...groups].flatMap(([name, rows]) => (name
       ? [make("div", { role: "group", "aria-label": name, ...core.page }, make("p", { class: "heading", part: "group", "aria-hidden": "true" }, name), ...rows)]
@@ -1242,7 +1337,19 @@ function build(BASE, host, settings) {
       figure.setAttribute("role", "group");
       asOption(figure.lastChild, "answer");
     }
-    present(core.counted(answer), [...quoted, ...suggested, ...made], [moreElement()], above, quoted);
+    hideSame(made);
+    present(core.counted(answer), [...searched, ...quoted, ...made, ...titles], [moreElement()], above, quoted);
+    if (choosesFirst()) choose(list.querySelector("#answer, #hit-0"));
+  }
+
+  // Where all results are in the same place of their site, it says nothing.
+  function hideSame(rows) {
+    const places = rows.map((row) => row.querySelector("[part=breadcrumb]")).filter(Boolean);
+    if (places.length < 2 || new Set(places.map((place) => place.textContent)).size > 1) return;
+    for (const place of places) {
+      (place.nextSibling ?? place.previousSibling)?.remove(); // What separates it.
+      (place.parentElement.childNodes.length > 1 ? place : place.parentElement).remove();
+    }
   }
 
   async function showStart() {
@@ -1261,7 +1368,7 @@ function build(BASE, host, settings) {
     };
     if (isEmpty()) offer([]);
     const popular = await service.findPopular();
-    if (isEmpty() && !chosen && popular.length) offer(popular);
+    if (isEmpty() && !isPicked && popular.length) offer(popular);
   }
 
   // --- Searching.
@@ -1282,53 +1389,93 @@ function build(BASE, host, settings) {
 
   const turn = () => { input.dir = input.value ? "auto" : label.dir; };
 
-  async function find(query) {
-    const bounds = core.bounds();
-    const kept = answers.get(query + bounds);
-    if (kept && Date.now() - kept.at < ANSWERS_MS) return kept;
-    const { signal } = (running = new AbortController());
-    let suggestions = [];
-    const suggested = service.suggest(query, bounds, signal).then((found) => { suggestions = found; });
-    const answer = await core.ask(query, { signal });
-    await Promise.race([suggested, new Promise((resolve) => setTimeout(resolve, SUGGESTIONS_MS))]);
+  function answerFor(query) {
+    const kept = answers.get(query + core.bounds());
+    return kept && Date.now() - kept.at < ANSWERS_MS ? kept : null;
+  }
+
+  async function find(query, signal) {
+    const kept = answerFor(query);
+    if (kept) return kept;
+    const answer = await core.ask(query, { signal, suggestions: SUGGESTED });
     const popular = answer.hits.length ? [] : await service.findPopular();
-    const found = { ...answer, suggestions, popular: popular.filter((other) => other !== query), at: Date.now() };
-    answers.set(query + bounds, found);
+    const found = { ...answer, popular: popular.filter((other) => other !== query), at: Date.now() };
+    answers.set(query + core.bounds(), found);
     if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
     return found;
   }
 
-  async function search() {
-    clearTimeout(typing);
-    clearTimeout(pause);
+  // What is typed is searched at once, then as often as the pace allows, and always in the end. An older response shows
+  // its rows only until a newer one comes.
+  const pace = makePace(async (signal, giveUpOlder) => {
     const query = input.value.trim();
     const now = ++latest;
-    running?.abort();
-    if (query.length < settings.min) {
-      logIntent();
-      present([], [], []);
-      await showStart();
-      return;
+    underWay = { query, answer: find(query, signal) };
+    try {
+      const answer = await underWay.answer;
+      if (now < shownFor || signal.aborted) return;
+      giveUpOlder();
+      showFor(now, query, answer);
+    } catch (error) {
+      if (now !== latest || signal.aborted) return;
+      stopWaiting();
+      fail(error);
+    } finally {
+      if (underWay.query === query) underWay = {};
     }
-    intent = null; // The visitor went on typing: what stood before was not it.
-    const slow = setTimeout(() => {
+  });
+
+  function showFor(now, query, answer) {
+    shownFor = now;
+    stopWaiting();
+    show(answer);
+    if (query !== input.value.trim()) return waitForResults(); // What follows is on its way.
+    settling = setTimeout(() => core.emit("search", { query, total: answer.total, hits: answer.hits }), SETTLED_MS);
+    if (answer.isLogged) return;
+    intent = { query, total: answer.total };
+    pause = setTimeout(logIntent, PAUSE_MS);
+  }
+
+  function waitForResults() {
+    waiting ||= setTimeout(() => {
       if (list.hidden) say("wait");
       else list.setAttribute("aria-busy", "true");
       status.replaceChildren(...spoken("wait"));
     }, SLOW_MS);
-    try {
-      const answer = await find(query);
-      if (now !== latest) return;
-      show(answer);
-      core.emit("search", { query, total: answer.total, hits: answer.hits });
-      if (answer.isLogged) return;
-      intent = { query, total: answer.total };
-      pause = setTimeout(logIntent, PAUSE_MS);
-    } catch (error) {
-      if (now === latest) fail(error);
-    } finally {
-      clearTimeout(slow);
+  }
+
+  function stopWaiting() {
+    clearTimeout(waiting);
+    waiting = 0;
+  }
+
+  function search() {
+    for (const timer of [pause, settling]) clearTimeout(timer);
+    const query = input.value.trim();
+    if (query.length < settings.min) {
+      stop();
+      logIntent();
+      present([], [], []);
+      showStart();
+      return;
     }
+    intent = null; // The visitor went on typing: what stood before was not it.
+    const kept = answerFor(query);
+    if (kept) {
+      stop();
+      showFor(latest, query, kept);
+      return;
+    }
+    waitForResults();
+    pace.ask();
+  }
+
+  // Nothing that is on its way will be shown.
+  function stop() {
+    latest += 1;
+    pace.stop();
+    stopWaiting();
+    clearTimeout(settling);
   }
 
   // --- All results: on the page's own place for them, at the page's address for them, or here.
@@ -1340,22 +1487,29 @@ function build(BASE, host, settings) {
     return address;
   }
 
-  // Enter leads where the owner wants it to, or to all results.
-  async function enter(query) {
-    clearTimeout(typing);
-    const now = ++latest;
-    running?.abort();
-    const slow = setTimeout(() => say("wait"), SLOW_MS);
+  // Enter leads where the owner wants it to, to the first result of what was typed, or else to all results.
+  async function enter(query, modifiers) {
+    const isUnderWay = underWay.query === query;
+    if (!isUnderWay) stop();
+    const now = latest;
+    waitForResults();
     // If the search fails, the view of all results says so.
-    const answer = await service.isOwn().then((isOwn) => (isOwn ? find(query) : null)).catch(() => null);
-    clearTimeout(slow);
-    if (now === latest && !core.follow(answer, query)) openFull(query);
+    const answer = await (isUnderWay ? underWay.answer : find(query)).catch(() => null);
+    if (now !== latest) return;
+    stopWaiting();
+    if (core.follow(answer, query)) return;
+    if (answer && choosesFirst()) {
+      showFor(now, query, answer);
+      if (chosen) return void press(chosen, modifiers);
+    }
+    openFull(query);
   }
 
+  const press = (option, modifiers) => option.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ...modifiers }));
+
   async function openFull(query) {
-    clearTimeout(typing);
-    const now = ++latest;
-    running?.abort();
+    stop();
+    const now = latest;
     core.remember(query);
     const container = pageResults();
     const address = !container && settings.resultsUrl && resultsAddress(query);
@@ -1381,10 +1535,8 @@ function build(BASE, host, settings) {
   // --- Keys, focus, and the page around.
 
   on(input, "input", () => {
-    clearTimeout(typing);
-    clearTimeout(pause);
     turn();
-    typing = setTimeout(search, input.value.trim() ? TYPING_MS : 0);
+    search();
   });
   function resume() {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
@@ -1403,14 +1555,16 @@ function build(BASE, host, settings) {
       const step = event.key === "ArrowDown" ? 1 : -1;
       const at = chosen ? all.indexOf(chosen) + step : step > 0 ? 0 : -1;
       choose(all.at(at % all.length));
+      isPicked = true;
     } else if (event.key === "Enter") {
       event.preventDefault();
       const query = input.value.trim();
       const { ctrlKey, metaKey, shiftKey } = event;
-      if (chosen && !panel.hidden) chosen.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ctrlKey, metaKey, shiftKey }));
+      if (isPicked && !panel.hidden) press(chosen, { ctrlKey, metaKey, shiftKey });
       else if (query.length >= settings.min) {
         logIntent();
-        enter(query);
+        if (shiftKey) openFull(query);
+        else enter(query, { ctrlKey, metaKey });
       }
     }
   });
@@ -1467,9 +1621,8 @@ function build(BASE, host, settings) {
   function unmount() {
     if (life.signal.aborted) return;
     logIntent();
-    latest += 1;
-    for (const timer of [typing, pause, telling]) clearTimeout(timer);
-    running?.abort();
+    stop();
+    for (const timer of [pause, telling]) clearTimeout(timer);
     hide();
     life.abort();
     view?.unmount();
@@ -1598,6 +1751,7 @@ function attach(script) {
     }
     if (!host && !pageResults()) console.error(`Site search: there is no element ${selector} to put the box into.`);
     followers.set(name, renew);
+    checkAttributes(given);
     follow();
     let later = 0;
     new MutationObserver(() => {

@@ -8,6 +8,7 @@ import pytest
 
 from app.clock import now
 from app.services.analytics.clicks import read_query_id
+from backends.errors import BackendUnavailable
 from tests.api.test_suggestions import searched
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, assert_engine_error
@@ -511,6 +512,33 @@ def test_suggestions_come_from_the_site_of_the_engine_key(tenant: Tenant, strang
         {"text": "Opening of the bridge", "kind": "title", "url": "/pages/1"},
     ]
     assert suggest(gateway, q="open", limit=1) == suggest(gateway) == [{"text": "opening hours", "kind": "query"}]
+
+
+def test_search_returns_the_suggestions_for_its_text_if_requested(tenant: Tenant, gateway: Gateway) -> None:
+    tenant.index(page(1, title="Opening of the bridge", section="news"), page(2, title="Open day"))
+    searched(tenant, **{"opening hours": 3})
+
+    both = gateway.search("open", suggestions=4)
+    assert both["suggestions"] == suggest(gateway, q="open", limit=4)
+    assert len(both["hits"]) == 2
+    within = gateway.search("open", suggestions=4, filter="section = news")
+    assert [each["text"] for each in within["suggestions"]] == ["opening hours", "Opening of the bridge"]
+    assert gateway.search(limit=0, suggestions=4)["suggestions"] == suggest(gateway, limit=4)
+    assert "suggestions" not in gateway.search("open")
+
+
+def test_search_has_hits_even_if_suggestions_are_unavailable(
+    tenant: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant.index(page(1, title="Opening hours"))
+
+    def fail(*arguments: Any) -> None:
+        raise BackendUnavailable("The search engine does not respond.")
+
+    monkeypatch.setattr(tenant.app.extensions["runtime"].suggester, "suggest", fail)
+    answer = gateway.search("open", suggestions=4)
+    assert len(answer["hits"]) == 1
+    assert "suggestions" not in answer
 
 
 @pytest.mark.parametrize(("wanted", "code"), [

@@ -23,7 +23,7 @@ ADDRESS_LIMIT = 300
 """Requests per minute from one IP address without a valid key or session."""
 SESSION_LIMIT = 600
 """Requests per minute by one member's sessions."""
-VISITOR_LIMIT = 120
+VISITOR_LIMIT = 300
 """Requests per minute from one visitor's IP address with an account's public keys."""
 REPORT_LIMIT = 30
 """Usage reports per minute from one visitor's IP address with a public key."""

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Set
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText
+from backends.highlighting import is_prose
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
@@ -28,6 +30,11 @@ _MAX_STARTS = 200
 
 _MAX_NEIGHBORHOODS = 100
 """Maximum number of matches of the rarest words whose surroundings are searched."""
+
+_MAX_COMPARED = 8
+"""Maximum number of fragments among which prose is looked for."""
+_PROSE_CHARS = 60
+"""Number of characters before and after a fragment that show whether it is in prose."""
 
 _LONG_QUERY_WORDS, _ENOUGH_WORDS = 16, 4
 """For queries with more words than the first number, a snippet with the second number of different words suffices."""
@@ -59,7 +66,7 @@ class SnippetGenerator:
         reach = _word_end(text, _NEAR_CHARS - _EDGE_CHARS, _NEAR_CHARS)
         beginning = searched.part(0, reach)
         found_matches = beginning.in_text(beginning.find(self._match_terms))
-        best = _best_stretch(found_matches, words)
+        best = _best_stretch(found_matches, words, text)
         if len(found_matches) <= _MAX_STARTS and not self._is_good_enough(best):
             best = self._better_stretch(searched, reach, words, best, found_matches)
         start, end = _around(text, best, words)
@@ -142,7 +149,7 @@ class _Fragment(NamedTuple):
 
 def crop_window(text: str, found_matches: list[Match], words: int) -> tuple[int, int]:
     """The part of a text, about ``words`` words long, with the most different matches; the first of equal parts."""
-    return _around(text, _best_stretch(found_matches, words), words)
+    return _around(text, _best_stretch(found_matches, words, text), words)
 
 
 def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int]:
@@ -161,13 +168,18 @@ def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int
     return new_start, end
 
 
-def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
-    """Return the fragment of about ``words`` words with the most different words, then with the most matches."""
+def _best_stretch(found_matches: list[Match], words: int, text: str | None = None) -> _Fragment | None:
+    """Return the fragment of about ``words`` words with the most different words, then with the most matches.
+
+    Args:
+        text: The text of the matches. With it, prose comes before code and tables with as many different words.
+    """
     width = _width(words)
     if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
         different = len({number for _, _, number in found_matches})
         return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
-    best, best_value = None, (0, 0)
+    best: _Fragment | None = None
+    others: list[_Fragment] = []
     counts: dict[int, int] = {}
     last, count = -1, len(found_matches)
     for at, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
@@ -175,13 +187,24 @@ def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
             last += 1
             added = found_matches[last][2]
             counts[added] = counts.get(added, 0) + 1
-        boost = (len(counts), last - at)
-        if boost > best_value or best is None:
-            best, best_value = (start, found_matches[last][1]), boost
+        if best is None or len(counts) >= best.different:
+            fragment = _Fragment(start, found_matches[last][1], len(counts), last - at)
+            if best is None or fragment.boost > best.boost:
+                best, fragment = fragment, best or fragment
+            others.append(fragment)
         counts[number] -= 1
         if not counts[number]:
             del counts[number]
-    return None if best is None else _Fragment(*best, *best_value)
+    if best is None or text is None or is_prose(_sentence_around(text, best)):
+        return best
+    alike = sorted(
+        (each for each in others if each.different == best.different), key=attrgetter("matches"), reverse=True
+    )
+    return next((each for each in alike[:_MAX_COMPARED] if is_prose(_sentence_around(text, each))), best)
+
+
+def _sentence_around(text: str, fragment: _Fragment) -> str:
+    return text[max(0, fragment.start - _PROSE_CHARS) : fragment.end + _PROSE_CHARS]
 
 
 def _width(words: int) -> int:
