@@ -31,6 +31,7 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
 from tests.browser.conftest import FLAGS
+from tests.browser.test_docsearch import SNIPPET
 from tests.browser.test_widget import Customer
 from tests.packages import install_packages
 from tests.server import running_server
@@ -46,11 +47,8 @@ OURS = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" 
 <div id="site-search"></div><script src="%(base)s/widget.js" data-key="%(key)s"></script>"""
 DOCSEARCH = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>DocSearch</title>
 <link rel="stylesheet" href="node_modules/@docsearch/css/dist/style.css"><div id="docsearch"></div>
-<script src="node_modules/@docsearch/js/dist/umd/index.js"></script><script>
-docsearch({ container: "#docsearch", appId: "site-search", apiKey: "%(key)s", indexName: "site",
-  transformSearchClient: (client) => ({ ...client, search: (requests) => fetch("%(base)s/1/indexes/*/queries?x-algolia-api-key=%(key)s",
-    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ requests: requests.requests ?? requests }) }).then((response) => response.json()) }) });
-</script>"""
+<script src="node_modules/@docsearch/js/dist/umd/index.js"></script>
+<script>const BASE = "%(base)s", PUBLIC_KEY = "%(key)s"; %(code)s</script>"""
 WATCH = """
 window.seen = { first: 0, last: 0, row: 0, settled: 0, requests: [], ended: [] };
 const { seen } = window, [word, find] = arguments;
@@ -63,9 +61,9 @@ window.fetch = async (address, options) => {
 addEventListener("keydown", () => { seen.first ||= performance.now(); seen.last = performance.now(); }, true);
 const rows = new Function(`return ${find}`);
 (function look() {
-  const texts = rows();
-  if (!seen.row && texts.length) seen.row = performance.now();
-  if (seen.row && texts[0] !== seen.text) { seen.text = texts[0]; seen.settled = performance.now(); }
+  const text = rows().join();
+  if (!seen.row && text) seen.row = performance.now();
+  if (text && text !== seen.text) { seen.text = text; seen.settled = performance.now(); }
   requestAnimationFrame(look);
 })();
 """
@@ -85,7 +83,8 @@ def main() -> None:
         install_packages(PROJECT / "tests" / "browser" / "package.json", folder)
         customer = Customer(server, "typing@example.com")
         send_documentation(customer)
-        values = {"base": server.base_url, "key": customer.public_key}
+        (code,) = SNIPPET.findall((PROJECT / "docs" / "migrating.md").read_text())
+        values = {"base": server.base_url, "key": customer.public_key, "code": code}
         (folder / "ours.html").write_text(OURS % values)
         (folder / "docsearch.html").write_text(DOCSEARCH % values)
         with served(folder) as address, browser(Path(name) / "profile") as chrome:

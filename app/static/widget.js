@@ -392,13 +392,18 @@ function serviceOf(BASE, KEY) {
 }
 
 function makeService(BASE, KEY) {
+  let took = 0; // Milliseconds of the last response: how fast the line is.
+
   async function load(address, options, signal) {
+    const began = performance.now();
     const control = new AbortController();
     const timer = setTimeout(() => control.abort(), TIMEOUT_MS);
     signal?.addEventListener("abort", () => control.abort(), { once: true });
     try {
       const response = await fetch(address, { credentials: "omit", signal: control.signal, ...options });
-      return { status: response.status, body: await response.json().catch(() => null) };
+      const body = await response.json().catch(() => null);
+      took = performance.now() - began;
+      return { status: response.status, body };
     } catch {
       return { status: 0, body: null };
     } finally {
@@ -595,7 +600,7 @@ function makeService(BASE, KEY) {
 
   const isOwn = async () => isGateway(await clientInfo());
 
-  return { clientInfo, isOwn, search, findPopular, log, report, click, place };
+  return { clientInfo, isOwn, search, findPopular, log, report, click, place, lastTook: () => took };
 }
 
 // --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
@@ -1021,11 +1026,10 @@ const HAS_POPOVER = typeof HTMLElement.prototype.showPopover === "function";
 
 // Runs searches while keys come: the first at once, then at most one in PACE_MS, and always one after the last key. Two
 // may be under way, since a response may take longer than the pace, or one on a slow line.
-function makePace(run) {
+function makePace(lastTook, run) {
   const running = new Set();
   let isAsked = false;
   let begun = -Infinity;
-  let took = 0;
   let timer = 0;
 
   const age = ({ at }) => performance.now() - at;
@@ -1034,7 +1038,7 @@ function makePace(run) {
     clearTimeout(timer);
     if (!isAsked) return;
     const [oldest] = running;
-    const isSlow = took > SLOW_LINE_MS || (oldest && age(oldest) > SLOW_LINE_MS);
+    const isSlow = lastTook() > SLOW_LINE_MS || (oldest && age(oldest) > SLOW_LINE_MS);
     const rest = begun + (isSlow ? SLOW_LINE_MS : PACE_MS) - performance.now();
     if (oldest && age(oldest) > STALE_MS) oldest.control.abort();
     else if (rest <= 0 && running.size < (isSlow ? 1 : 2)) return void start();
@@ -1049,7 +1053,6 @@ function makePace(run) {
     running.add(one);
     await run(one.control.signal, () => older.forEach(({ control }) => control.abort()));
     running.delete(one);
-    if (!one.control.signal.aborted) took = age(one);
     next();
   }
 
@@ -1407,7 +1410,7 @@ function build(BASE, host, settings) {
 
   // What is typed is searched at once, then as often as the pace allows, and always in the end. An older response shows
   // its rows only until a newer one comes.
-  const pace = makePace(async (signal, giveUpOlder) => {
+  const pace = makePace(service.lastTook, async (signal, giveUpOlder) => {
     const query = input.value.trim();
     const now = ++latest;
     underWay = { query, answer: find(query, signal) };
