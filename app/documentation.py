@@ -20,7 +20,7 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "analytics", "members",
+        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "site-builders", "analytics", "members",
         "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
@@ -44,6 +44,8 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("delete", "remove", "erase"),
     ("demo", "quickstart", "getting started", "tutorial"),
     ("failover", "high availability", "several machines"),
+    ("cost", "price", "pricing", "plan"),
+    ("folder", "path"),
     ("gdpr", "privacy", "data protection"),
     ("health check", "healthz", "readyz", "liveness"),
     ("i18n", "localization", "translation", "languages"),
@@ -59,9 +61,21 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("search bar", "search box", "search widget"),
     ("spa", "single-page application", "single page app"),
     ("sso", "saml", "oidc", "single sign-on", "openid connect"),
+    ("staging", "password-protected site", "staging site"),
+    ("switch", "migrate", "move"),
     ("throttling", "rate limit", "too many requests"),
 )
 """Groups of words that mean the same in the documentation: words that people search for, and those that it uses."""
+
+RANKS: Mapping[str, int] = {
+    "/docs/reference*": -3,
+    **dict.fromkeys(
+        (f"/docs/{name}" for name in ("architecture", "benchmarks", "changelog", "contributing", "design", "glossary")),
+        -4,
+    ),
+    **dict.fromkeys((f"/docs/{name}" for name in ("threats", "scaling")), -1),
+}
+"""Maps patterns of paths to ranks: guides come first, then the API reference, then pages for readers of the code."""
 
 MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
 """Maps former names of pages below ``/docs`` to current names. Browsers keep a link's anchor when redirected."""

@@ -19,7 +19,7 @@ from app.config import ConfigurationError, docs_search_key_file
 from app.crawl.run.execution import execute
 from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
-from app.documentation import SYNONYMS
+from app.documentation import RANKS, SYNONYMS
 from app.models import Account, Source, SourceRun
 from app.operations.accounts import acting_for
 from app.operations.operator import create_account, set_password
@@ -92,7 +92,8 @@ def _create(runtime: Runtime, base_url: str) -> dict[str, Any]:
     owner = acting_for(runtime, account)
     site = create_site(runtime, owner, {"name": "Documentation", "url": base_url})
     update_site(runtime, owner, site.id, {"agents": True})
-    update_settings(runtime, owner, site.id, {"synonyms": SYNONYMS})
+    boosts = [{"path": path, "rank": rank} for path, rank in RANKS.items()]
+    update_settings(runtime, owner, site.id, {"synonyms": SYNONYMS, "boosts": boosts})
     tokens = {
         kind: create_key(runtime, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
         for kind, name in KEY_NAMES.items()

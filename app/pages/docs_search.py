@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import orjson
 from flask import Response, current_app, request
 
-from app.documentation import SYNONYMS
+from app.documentation import RANKS, SYNONYMS
 from app.pages import docs
 from app.runtime import Runtime, runtime
 from app.services.access.credentials import SiteRecord
@@ -27,7 +28,7 @@ from app.web.hosts import base_url
 from app.web.parsing import load_values, read_json
 from app.web.responses import json_answer
 from backends.base import Document
-from backends.query import MATCH_ALL, Highlight, SearchQuery, SearchSettings
+from backends.query import MATCH_ALL, Boost, Highlight, SearchQuery, SearchSettings
 from backends.registry import create_backend
 from schemas.gateway import EngineSearchSchema
 from schemas.search import SuggestQuerySchema
@@ -87,6 +88,7 @@ def search_docs() -> Response:
             "estimatedTotalHits": timed.result.total,
             "metadata": {"matched": timed.result.matched.value, "corrected_query": timed.result.corrected_query},
             **encode_effects(query, timed, ()),
+            **_suggestions(parameters["q"], parameters["suggestions"]),
         }
     )
 
@@ -98,10 +100,15 @@ def suggest_docs() -> Response:
         ApiError: 400.
     """
     parameters = load_values(SuggestQuerySchema(), request.args)
+    return json_answer(_suggestions(parameters["q"], parameters["limit"]))
+
+
+def _suggestions(typed: str, limit: int) -> dict[str, Any]:
+    """Return up to ``limit`` suggestions for the response; nothing for a limit of 0."""
+    if not limit:
+        return {}
     documentation = _documentation()
-    return json_answer(
-        encode_suggestions(documentation.suggester.suggest(documentation.site, parameters["q"], parameters["limit"]))
-    )
+    return encode_suggestions(documentation.suggester.suggest(documentation.site, typed, limit))
 
 
 def _documentation() -> _Documentation:
@@ -120,7 +127,9 @@ def _index(current_runtime: Runtime) -> _Documentation:
     site = SiteRecord(
         id=0, account_id=0, name="Documentation", description="", url="", domain="", index=_INDEX,
         engine=engine.identity, engine_index=_INDEX, active=True, deleted=False, agents=False, public_epoch=0,
-        kinds={}, settings=SearchSettings(language="en", synonyms=SYNONYMS),
+        kinds={}, settings=SearchSettings(
+            language="en", synonyms=SYNONYMS, boosts=tuple(Boost(rank, path=path) for path, rank in RANKS.items())
+        ),
     )  # fmt: skip
     room = current_runtime.settings.max_answer_bytes
     searcher = Searcher(Engines(engine), current_runtime.indexer, current_runtime.events, room)
