@@ -6,7 +6,9 @@ import weakref
 
 import pytest
 
+from app.server import thread_pool
 from app.server.thread_pool import ThreadPool
+from backends.servers.waiting import waiting
 from tests.patience import PATIENCE_SECONDS, eventually
 
 
@@ -168,3 +170,89 @@ def test_idle_thread_holds_no_reference_to_its_last_task():
     del connection
     gc.collect()
     assert kept() is None
+
+
+class Waiters:
+    """Tasks that wait for another server until they are released."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+
+    def __call__(self) -> None:
+        with waiting():
+            with self._lock:
+                self.count += 1
+            assert self._released.wait(PATIENCE_SECONDS)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+def test_threads_that_wait_for_servers_keep_at_most_half_of_the_places():
+    pool, waiters = ThreadPool(4, "request"), Waiters()
+    tasks = [pool.submit(waiters) for _ in range(20)]
+    eventually(lambda: waiters.count == 20, "they do not all wait at once")
+    gates = [Gate(), Gate()]
+    working = [pool.submit(gate) for gate in gates]
+    for gate in gates:
+        assert gate.begun.wait(PATIENCE_SECONDS)
+    queued = pool.submit(lambda: 7)
+    assert not queued.done(), "two wait in their places, and two work"
+    for gate in gates:
+        gate.may_end.set()
+    assert queued.result(PATIENCE_SECONDS) == 7
+    waiters.release()
+    for task in (*tasks, *working):
+        task.result(PATIENCE_SECONDS)
+    _await_idle(pool, 4)
+    assert (pool._active, pool._outside) == (0, 0)
+    pool.shutdown()
+
+
+def test_few_threads_that_wait_need_no_further_thread():
+    pool, waiters = ThreadPool(4, "request"), Waiters()
+    tasks = [pool.submit(waiters) for _ in range(2)]
+    eventually(lambda: waiters.count == 2)
+    assert pool._active == 2
+    waiters.release()
+    for task in tasks:
+        task.result(PATIENCE_SECONDS)
+    pool.shutdown()
+
+
+def test_a_single_thread_never_keeps_its_place_while_it_waits():
+    pool, waiters = ThreadPool(1, "request"), Waiters()
+    task = pool.submit(waiters)
+    eventually(lambda: waiters.count == 1)
+    assert pool.submit(lambda: 7).result(PATIENCE_SECONDS) == 7
+    waiters.release()
+    task.result(PATIENCE_SECONDS)
+    pool.shutdown()
+
+
+def test_no_more_threads_than_the_maximum_wait_outside(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(thread_pool, "MAX_OUTSIDE", 6)
+    pool, waiters = ThreadPool(4, "request"), Waiters()
+    tasks = [pool.submit(waiters) for _ in range(20)]
+    eventually(lambda: waiters.count == 8)
+    queued = pool.submit(lambda: 7)
+    assert not queued.done()
+    assert len(pool._threads) == 8
+    waiters.release()
+    for task in tasks:
+        task.result(PATIENCE_SECONDS)
+    assert queued.result(PATIENCE_SECONDS) == 7
+    pool.shutdown()
+
+
+def test_waiting_within_waiting_counts_once():
+    pool = ThreadPool(4, "request")
+
+    def wait() -> int:
+        with waiting(), waiting():
+            return pool._outside
+
+    assert pool.submit(wait).result(PATIENCE_SECONDS) == 1
+    pool.shutdown()

@@ -11,6 +11,11 @@ from functools import partial
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
+from backends.servers.waiting import work_in
+
+MAX_OUTSIDE = 128
+"""Maximum number of threads that wait for other servers outside the places of a pool. Each costs memory."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -37,6 +42,8 @@ class ThreadPool:
         self._started = 0
         self._active = 0
         """Number of threads with a task, excluding threads that stepped aside."""
+        self._outside = 0
+        """Number of threads that wait for other servers."""
         self._is_shut_down = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -63,14 +70,37 @@ class ThreadPool:
         After the block, one thread too many may be active until a task ends.
         """
         with self._lock:
-            self._active -= 1
-            if self._waiting and self._active < self._max_active:
-                self._begin(self._waiting.popleft())
+            self._give_place()
         try:
             yield
         finally:
             with self._lock:
                 self._active += 1
+
+    def _give_place(self) -> None:
+        self._active -= 1
+        if self._waiting and self._active < self._max_active:
+            self._begin(self._waiting.popleft())
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wait for another server in the block.
+
+        Threads that wait keep at most half of the places. Those beyond step aside, so that a server that hangs never
+        stops requests that don't need it.
+        """
+        with self._lock:
+            self._outside += 1
+            is_aside = self._max_active // 2 < self._outside <= MAX_OUTSIDE
+            if is_aside:
+                self._give_place()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._outside -= 1
+                if is_aside:
+                    self._active += 1
 
     def shutdown(self, wait: bool = True) -> None:
         """Accept no more tasks. Waiting tasks still run.
@@ -102,6 +132,7 @@ class ThreadPool:
 
     def _serve(self, inbox: SimpleQueue[Callable[[], None] | None]) -> None:
         """Run tasks until the pool shuts down or enough threads are idle."""
+        work_in(self)
         while (task := inbox.get()) is not None:
             while task is not None:
                 task()

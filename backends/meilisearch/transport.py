@@ -5,7 +5,6 @@ No client package is used: the official one opens a connection per request, has 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from backends.errors import BackendUnavailable, UnreadableReply
 from backends.servers.http import Budget, EngineError, HttpPool, TransportFailure
 from backends.servers.replies import Refusal, checked, readable
 from backends.servers.server_url import ServerUrl
+from backends.servers.waiting import sleep
 
 _RETRY_SECONDS = 0.05
 _FIRST_POLL_SECONDS = 0.003
@@ -103,7 +103,7 @@ class MeilisearchTransport:
                     return response.json() if response.body else None
                 failure = EngineError.of(response)
             if turn == 0:
-                time.sleep(min(_RETRY_SECONDS, budget.remaining()))
+                sleep(min(_RETRY_SECONDS, budget.remaining()))
         wait = int(response.retry_after) if isinstance(failure, EngineError) and response.retry_after.isdigit() else 5
         raise BackendUnavailable(retry_after=max(1, wait)) from failure
 
@@ -184,7 +184,7 @@ class MeilisearchTransport:
                 return reply
             if budget.remaining() <= pause:
                 raise BackendUnavailable("The search engine did not finish in time; it may finish later.")
-            time.sleep(pause)
+            sleep(pause)
             pause = min(_LAST_POLL_SECONDS, pause * 1.5)
 
 

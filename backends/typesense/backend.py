@@ -9,7 +9,6 @@ errors, and only the settings define stop words. Filters in its own syntax compa
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -27,6 +26,7 @@ from backends.servers.locks import NamedLocks
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
+from backends.servers.waiting import sleep
 from backends.support import check_support, declare, everywhere
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.order import LIMITS
@@ -214,7 +214,7 @@ class TypesenseBackend(ServerBackend):
                 reason = "The search engine is still loading its documents."
             if budget.remaining() <= _POLL_SECONDS or not target:
                 raise BackendUnavailable(reason)
-            time.sleep(_POLL_SECONDS)
+            sleep(_POLL_SECONDS)
 
     def index_bytes(self) -> int | None:
         # Typesense keeps its indexes in memory and reports only the total size.

@@ -11,6 +11,7 @@ from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.servers.http import Budget, HttpPool, Response, TransportFailure
 from backends.servers.replies import checked
 from backends.servers.server_url import ServerUrl
+from backends.servers.waiting import sleep
 from backends.typesense.reply import refusal
 
 _LEADER_KNOWN_SECONDS = 1.0
@@ -52,7 +53,7 @@ class Cluster:
                 return
             if budget.remaining() <= 0:
                 raise BackendUnavailable("The search engine's nodes are not in sync yet.")
-            time.sleep(_FOLLOWER_PAUSE_SECONDS)
+            sleep(_FOLLOWER_PAUSE_SECONDS)
 
     def _nudge(self, budget: Budget) -> None:
         """Make a harmless write, if a leader accepts it.

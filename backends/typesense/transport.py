@@ -11,7 +11,6 @@ for a leader within their budget, and callers can then wait until every live nod
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +23,7 @@ from backends.servers.documents import time_shares
 from backends.servers.http import EngineError, HttpPool, Response, TransportFailure
 from backends.servers.replies import checked
 from backends.servers.server_url import ServerUrl
+from backends.servers.waiting import sleep
 from backends.typesense.cluster import Cluster
 from backends.typesense.reply import refusal
 
@@ -102,7 +102,7 @@ class TypesenseTransport(ApiCall):
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
                 break
             if turn == 0:
-                time.sleep(_RETRY_SECONDS / 2)
+                sleep(_RETRY_SECONDS / 2)
         raise BackendUnavailable() from failure
 
     def write(
@@ -151,7 +151,7 @@ class TypesenseTransport(ApiCall):
             if len(self.url.nodes) == 1 and tries > 1 and not _recovers(failure):
                 break
             if tries % len(self.url.nodes) == 0 or isinstance(failure, EngineError):
-                time.sleep(min(_RETRY_SECONDS, budget.remaining()))
+                sleep(min(_RETRY_SECONDS, budget.remaining()))
         raise BackendUnavailable("The search engine did not accept the change.") from failure
 
     def lines(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[bytes]:

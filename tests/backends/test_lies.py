@@ -17,13 +17,10 @@ import pytest
 from backends.base import Document, SearchBackend, SearchResult
 from backends.errors import BackendError, BackendUnavailable
 from backends.filters import parse_filter
-from backends.meilisearch import transport as meilisearch_transport
 from backends.query import Boost, FieldKind, Highlight, Preferred, SearchQuery, SearchSettings
 from backends.registry import create_backend
-from backends.servers import http
-from backends.typesense import backend as typesense_backend
+from backends.servers import http, waiting
 from backends.typesense import cluster as typesense_cluster
-from backends.typesense import transport as typesense_transport
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.fakes.clock import Clock
 from tests.backends.fakes.meilisearch import FakeMeilisearch
@@ -159,7 +156,7 @@ class Liar:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (http, meilisearch_transport, typesense_backend, typesense_cluster, typesense_transport):
+    for module in (http, waiting, typesense_cluster):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

@@ -13,6 +13,7 @@ from app.crawl.fetch.values import NotIndexed, Selectors
 from app.crawl.sources.checks import check_field_rules, check_selectors, check_url
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
+from backends.servers.waiting import waiting
 from schemas.validation.sites import complete_url
 
 MAX_PREVIEWS = 2
@@ -94,13 +95,14 @@ class Previewer:
 
         try:
             source = Source(kind=kind, url=checked_url, fields=[*map(dict, fields)], headers=dict(headers))
-            document = read_first_page(
-                source,
-                Selectors(**selectors),
-                self._turns,
-                self._user_agent,
-                private_addresses=self._private_addresses,
-            )
+            with waiting():
+                document = read_first_page(
+                    source,
+                    Selectors(**selectors),
+                    self._turns,
+                    self._user_agent,
+                    private_addresses=self._private_addresses,
+                )
             domain = {"domain": host_of(str(document["url"]))} if site.domains else {}
             return Preview(document=domain | dict(document))
         except NotIndexed as error:
@@ -124,7 +126,11 @@ class Previewer:
         try:
             for scheme in ("https", "http"):
                 candidate = _with_scheme(url, scheme)
-                if responds(candidate, self._turns, self._user_agent, private_addresses=self._private_addresses):
+                with waiting():
+                    is_there = responds(
+                        candidate, self._turns, self._user_agent, private_addresses=self._private_addresses
+                    )
+                if is_there:
                     return CompletedUrl(candidate)
             return CompletedUrl(_with_scheme(url, default_scheme), is_silent=True)
         finally:

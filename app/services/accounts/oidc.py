@@ -25,6 +25,7 @@ from app.services.access.sessions import end_other_sessions
 from app.services.accounts.emails import end_resets
 from app.services.accounts.members import confirm_email, find_members, first_owner, is_same_mailbox
 from app.services.accounts.one_time_codes import switch_off
+from backends.servers.waiting import waiting
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
@@ -204,7 +205,8 @@ class Provider:
         work = partial(_send_into, answer, method, url, headers or {}, options)
         threading.Thread(target=work, name="identity-provider", daemon=True).start()
         try:
-            status, body = answer.result(LONGEST_SECONDS)
+            with waiting():
+                status, body = answer.result(LONGEST_SECONDS)
         except (OSError, ValueError, _TooMuch) as error:
             # Without the lock: of two failures at the same time, either pause is right.
             self._paused_until = _seconds() + PAUSE_SECONDS

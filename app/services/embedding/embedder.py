@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
+from backends.servers.waiting import waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +136,8 @@ class GuardedEmbedder:
             if time.monotonic() < self._paused_until:
                 raise EmbedderUnavailable("the embedder failed a moment ago")
         try:
-            vector = self._embedder.embed_query(text, timeout_seconds)
+            with waiting():
+                vector = self._embedder.embed_query(text, timeout_seconds)
         except EmbedderUnavailable:
             with self._lock:
                 self._paused_until = time.monotonic() + PAUSE_SECONDS

@@ -9,7 +9,6 @@ background job finishes its work.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -26,6 +25,7 @@ from app.services.access.credentials import credential_change
 from app.services.engines import DELETE_INDEX, Engines, add_task
 from app.services.indexing.failures import IndexingFailures
 from app.services.indexing.stored_documents import bodies_in_parts
+from app.services.indexing.writer_turns import WriterTurns
 from app.services.search_settings import read_settings
 from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_direct_keys
@@ -33,6 +33,7 @@ from app.storage.database import ROW_LOCK, Database
 from app.storage.machine_process import Locks
 from backends.base import Document, SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
+from backends.servers.waiting import sleep, wait_for
 
 STEP = 1_000
 """Maximum number of documents per call to an engine."""
@@ -61,13 +62,13 @@ class Indexer:
         self._counters = counters
         self._engines = engines
         self._failures = IndexingFailures(database, engines)
-        self._turns: dict[int, threading.Lock] = {}
+        self._turns = WriterTurns()
         self._applied: dict[int, int] = {}
         """The latest revision that each site's index is known to contain; only for engines with persistent indexes."""
 
     def site_lock(self, site_id: int) -> AbstractContextManager[None]:
         """Return the lock for writing a site's index."""
-        return self._locks.hold(f"site_{site_id}")
+        return wait_for(self._locks.hold(f"site_{site_id}"))
 
     def apply(self, site_id: int, revision: int, written: Sequence[Document] = ()) -> None:
         """Return when the index contains everything up to ``revision``.
@@ -79,9 +80,7 @@ class Indexer:
             BackendUnavailable: The index could not be updated; the background job tries again.
         """
         self._failures.refuse(site_id)
-        # Threads queue here first: one thread takes the lock between processes and applies the changes of all of them.
-        # Entries are never removed: one thread could hold the removed lock while another takes a new one.
-        with self._turns.setdefault(site_id, threading.Lock()):
+        with self._turns.take(site_id):
             # Checked inside the turn: the thread before may have applied this change, too.
             if self._applied.get(site_id, 0) < revision:
                 with self.site_lock(site_id):
@@ -223,7 +222,7 @@ class Indexer:
             self.refuse_if_empty(site_id)
             if time.monotonic() >= deadline:
                 raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
-            time.sleep(RESTORE_POLL_SECONDS)
+            sleep(RESTORE_POLL_SECONDS)
 
     def refuse_if_empty(self, site_id: int) -> None:
         """Check whether a missing index would contain any documents.

@@ -14,12 +14,11 @@ import requests
 
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound
 from backends.filters import parse_filter
-from backends.meilisearch import transport
 from backends.meilisearch.backend import MeilisearchBackend
 from backends.query import Highlight, SearchQuery, SearchSettings, SortKey
 from backends.registry import create_backend
 from backends.servers import backend as servers_backend
-from backends.servers import documents, http
+from backends.servers import documents, http, waiting
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.contract.case import settle
 from tests.backends.fakes.clock import Clock
@@ -64,7 +63,7 @@ def test_timed_out_write_is_not_resent_while_its_task_is_queued(
     server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (http, transport):
+    for module in (http, waiting):
         monkeypatch.setattr(module, "time", clock)
     backend = create_backend(server.url)
     backend.create_index("site_1")
@@ -88,7 +87,7 @@ def test_tasks_of_one_write_share_the_sum_of_their_time_budgets(
     server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (http, transport):
+    for module in (http, waiting):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(documents, "MAX_BATCH_DOCUMENTS", 1)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
@@ -104,7 +103,7 @@ def test_tasks_of_one_write_share_the_sum_of_their_time_budgets(
 @pytest.mark.slow
 def test_large_documents_get_a_longer_time_budget(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for module in (http, transport):
+    for module in (http, waiting):
         monkeypatch.setattr(module, "time", clock)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")
@@ -119,7 +118,7 @@ def test_write_returns_only_after_its_task_has_finished(
     server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    for module in (http, transport):
+    for module in (http, waiting):
         monkeypatch.setattr(module, "time", clock)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")

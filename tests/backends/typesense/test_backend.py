@@ -15,9 +15,9 @@ from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from backends.servers import backend as servers_backend
-from backends.servers import http
+from backends.servers import http, waiting
 from backends.servers.documents import SHARE_BYTES
-from backends.typesense import cluster, sizes, transport
+from backends.typesense import cluster, sizes
 from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.fakes.clock import Clock
@@ -114,7 +114,7 @@ def test_rejected_synonyms_delay_searches_by_at_most_a_second_and_fail_none(
     case: Case, server: FakeTypesense, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
-    for module in (http, cluster, transport, servers_backend):
+    for module in (http, cluster, waiting, servers_backend):
         monkeypatch.setattr(module, "time", clock)
     case.add(page("a", "laptop"), page("b", "notebook"))
     query = case.query("laptop", settings=SearchSettings(synonyms=(("laptop", "notebook"),)))

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from app.crawl.run import preview
+from app.crawl.run.visits import first_page, visitor
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.crawl.run.websites import Answer, Website, crawling_tenant, html, serving
 from tests.patience import PATIENCE_SECONDS
+from tests.waiting import noted_calls, noted_places
 
 TEXT = "Ships and lighthouses of the harbour, shown in eleven rooms."
 
@@ -280,3 +282,14 @@ def test_preview_includes_the_domain_if_the_site_has_several(tenant: Tenant, web
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": ["https://blog.example.org/"]}))
 
     assert look(tenant, website.url)["document"]["domain"] == "127.0.0.1"
+
+
+def test_waiting_for_a_previewed_page_lets_other_requests_work(
+    tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with noted_places() as places:
+        read = noted_calls(monkeypatch, first_page, "read_first_page", places)
+        look(tenant, website.url)
+        asked = noted_calls(monkeypatch, visitor, "responds", places)
+        tenant.app.extensions["runtime"].previewer.complete_url(website.url.removeprefix("http://"))
+    assert (read, asked) == ([True], [True, True])

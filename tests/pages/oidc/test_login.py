@@ -19,6 +19,7 @@ from tests.conftest import close_app, make_app, make_settings
 from tests.identity_provider import IdentityProvider
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person, person_of
+from tests.waiting import noted_places
 
 ANN = "ann@example.com"
 
@@ -314,3 +315,9 @@ def test_provider_login_removes_codes_of_an_unconfirmed_account(app: Flask, prov
     part: Runtime = app.extensions["runtime"]
     with part.database.read() as session:
         assert session.scalars(select(Member)).one().codes_since is None
+
+
+def test_waiting_for_the_provider_lets_other_requests_work(app: Flask) -> None:
+    with noted_places() as places:
+        app.extensions["runtime"].provider.endpoints()
+    assert (places.waits, places.is_waiting) == (1, False)

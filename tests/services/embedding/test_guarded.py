@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 
 from app.services.embedding import embedder as guarded
 from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
+from tests.waiting import noted_calls, noted_places
 
 
 class Stub:
@@ -117,3 +118,16 @@ def test_embedder_metrics_record_durations_and_failures(stub: Stub, embedder: Gu
 
     assert sample("search_embedder_seconds_count") == calls + 2
     assert sample("search_embedder_failures_total") == failures + 1
+
+
+def test_a_query_that_waits_for_the_embedder_lets_other_requests_work(
+    stub: Stub, embedder: GuardedEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with noted_places() as places:
+        was_waiting = noted_calls(monkeypatch, stub, "embed_query", places)
+        embedder.embed_query("a", 1.0)
+        stub.fails = True
+        with pytest.raises(EmbedderUnavailable):
+            GuardedEmbedder(stub).embed_query("b", 1.0)
+    assert was_waiting == [True, True]
+    assert not places.is_waiting

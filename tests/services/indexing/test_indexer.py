@@ -16,6 +16,7 @@ from app.services.indexing.site_indexes import find_lagging
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.waiting import noted_calls, noted_places
 
 
 def fail(*_: Any) -> Any:
@@ -222,3 +223,12 @@ def test_disk_without_room_for_a_lock_returns_503_and_the_document_is_indexed_la
     locks.unlink()
     app.extensions["jobs"].run_all()
     assert tenant.found_ids("page") == ["page-1"]
+
+
+def test_waiting_for_other_writers_lets_other_requests_work(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = tenant.app.extensions["runtime"]
+    with noted_places() as places:
+        written = noted_calls(monkeypatch, part.engines.default, "upsert", places)
+        tenant.index(page(1))
+    assert places.waits == 3, "for its turn among the site's writers and among all, and for the site's lock"
+    assert set(written) == {False}
