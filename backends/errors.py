@@ -24,6 +24,10 @@ class BackendUnavailable(BackendError):
         self.retry_after = retry_after
 
 
+class EngineNotAsked(BackendUnavailable):
+    """The engine was not asked, because it failed a moment ago."""
+
+
 class ReplyTooLarge(BackendUnavailable):
     """The engine's response exceeds a size limit. For a search: it has too many hits, or they are too large."""
 

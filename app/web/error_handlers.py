@@ -20,7 +20,7 @@ from app.services.usage.quota import RateLimited, refusal
 from app.storage.database import is_unavailable
 from app.web.nearest_route import find_nearest_route
 from app.web.parsing import too_large
-from backends.errors import BackendUnavailable
+from backends.errors import BackendUnavailable, EngineNotAsked
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,9 @@ def translate(error: Exception) -> ApiError:
         message = why.message + progress_sentence(error.outcome)
         return ApiError(why.code, message, details=why.details, retry_after=why.retry_after, headers=why.headers)
     if isinstance(error, BackendUnavailable):
-        log.error("the search engine is unavailable: %s", error, exc_info=error)
+        # While an engine hangs, these are many. The requests that failed before them have logged why.
+        cause = None if isinstance(error, EngineNotAsked) else error
+        log.error("the search engine is unavailable: %s", error, exc_info=cause)
         return ApiError(
             ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
             "The search engine is unavailable; try again.",

@@ -3,8 +3,7 @@
 ``requests`` is used because threads can share its pooled connections and tests can intercept them. Its open ends are
 closed here: no proxies or netrc from the environment, no redirects (they would send our key to another host), no
 cookies, no hidden retries, and a budget for the whole response instead of one per read. Connecting, sending the body,
-and the response each have a limit. (urllib3 limits the sending of a body to the time for opening a connection. One
-second is enough for connecting, but too little for sending megabytes to a busy or distant server.)
+and the response each have a limit. An engine that does not respond is not asked again until it responds to a probe.
 """
 
 from __future__ import annotations
@@ -17,102 +16,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLCertVerificationError
-from typing import Any, Self
+from typing import Any
 
 import orjson
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from backends.errors import ReplyTooLarge, UnreadableReply
+from backends.servers.sending import Body, BodyNotAccepted, SendingAdapter
 from backends.servers.server_url import ServerUrl
+from backends.servers.silence import MAX_REQUESTS, PROBE_SECONDS, SUSPECT_SECONDS, Silence
+from backends.servers.waiting import waiting
 
-_PIECE = 1 << 18
-"""Bytes between checks of the time limit; over TLS, the socket's own limit applies to each write."""
-
-
-class BodyNotAccepted(Exception):
-    """The server did not accept the whole body in time. Not an ``OSError``, so that no layer in between handles it."""
-
-
-class Body(bytes):
-    """The body of a request.
-
-    Attributes:
-        seconds: Time limit for sending it.
-        spent_seconds: Time that sending took; 0 until it has been sent completely.
-    """
-
-    seconds: float
-    spent_seconds: float
-
-    @classmethod
-    def within(cls, seconds: float, data: bytes) -> Self:
-        """Wrap ``data`` with a time limit for sending it."""
-        body = cls(data)
-        body.seconds, body.spent_seconds = seconds, 0.0
-        return body
-
-
-class _TimedSending:
-    """Connection mixin that sends a :class:`Body` within its time limit."""
-
-    sock: Any
-
-    def send(self, data: Any) -> None:
-        """Send all data.
-
-        Raises:
-            BodyNotAccepted: The server did not accept it in time.
-        """
-        # The head, which is short.
-        if not isinstance(data, Body):
-            super().send(data)  # type: ignore[misc]  # Of the connection.
-            return
-        began = time.monotonic()
-        # Slices of a view do not copy the body.
-        whole = memoryview(data)
-        for at in range(0, len(whole), _PIECE):
-            seconds_left = began + data.seconds - time.monotonic()
-            if seconds_left <= 0:
-                raise BodyNotAccepted
-            self.sock.settimeout(seconds_left)
-            try:
-                super().send(whole[at : at + _PIECE])  # type: ignore[misc]
-            except TimeoutError as error:
-                raise BodyNotAccepted from error
-        data.spent_seconds = time.monotonic() - began
-
-
-class _Connection(_TimedSending, HTTPConnection):
-    pass
-
-
-class _TlsConnection(_TimedSending, HTTPSConnection):
-    pass
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
-
-
-class SendingAdapter(HTTPAdapter):
-    """Sends each :class:`Body` within its own time limit."""
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Create connection pools of the classes above."""
-        super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-
-
-_POOL_SIZE = 32
+_PROBE_PATH = "/health"
+"""A path to which every server responds at once, even while its searches are slow."""
 _READ_BYTES = 1 << 16
 MAX_REPLY_BYTES = 256 << 20
 """Maximum size of a response in bytes: a page of the largest documents, which servers may send twice, and escaped."""
@@ -174,11 +92,153 @@ class TransportFailure(Exception):
     Attributes:
         kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or it is not HTTP), or ``timeout`` (the
             body was not accepted, or no response arrived, in time).
+        is_silence: Whether the caller waited in vain, instead of learning of the failure at once.
     """
 
-    def __init__(self, kind: str, node: str, why: str = ""):
+    def __init__(self, kind: str, node: str, why: str = "", *, is_silence: bool = False):
         super().__init__(f"{kind} at {node}" + (f": {why}" if why else ""))
         self.kind = kind
+        self.is_silence = is_silence or kind == "timeout"
+
+
+class _Connections:
+    """Pooled connections of one process to the nodes of an engine, and whether it responds."""
+
+    def __init__(self, url: ServerUrl, headers: Mapping[str, str]):
+        self._url = url
+        self._session = self._new_session(headers)
+        self._probe_seconds = min(PROBE_SECONDS, url.timeout_seconds / 2)
+        self.silence = Silence(self._probe_seconds)
+
+    def close(self) -> None:
+        self._session.close()
+
+    @contextmanager
+    def request(self, budget: Budget) -> Iterator[None]:
+        """Send a request in the block, unless the engine is silent, and note whether it responds."""
+        with waiting():
+            while not self.silence.begin(budget.remaining()):
+                responded = False
+                try:
+                    responded = self._responds()
+                finally:
+                    self.silence.end_probe(responded=responded)
+            responded = True
+            try:
+                yield
+            except TransportFailure as error:
+                responded = not error.is_silence
+                raise
+            finally:
+                self.silence.end(responded=responded)
+
+    def _responds(self) -> bool:
+        """Whether any node responds to a probe."""
+        for node in self._url.nodes:
+            budget = Budget(self._probe_seconds / len(self._url.nodes))
+            try:
+                self.exchange("GET", node, _PROBE_PATH, budget.remaining(), budget, None, "", None)
+            except TransportFailure as error:
+                if error.is_silence:
+                    continue
+            return True
+        return False
+
+    def exchange(
+        self,
+        method: str,
+        node: str,
+        path: str,
+        seconds: float,
+        budget: Budget,
+        data: Body | None,
+        content_type: str,
+        params: Mapping[str, str] | None,
+    ) -> Response:
+        response, deadline = self.open(method, node, path, seconds, data, content_type, params)
+        if data is not None:
+            # Sending has its own limit, so it must not use up the time in which the server may work.
+            budget.extend(data.spent_seconds)
+        with response:
+            chunks, size = [], 0
+            for chunk in self.chunks(response, node, deadline):
+                chunks.append(chunk)
+                size += len(chunk)
+                # Checked while reading, since a length in the head may be missing or wrong.
+                if size > MAX_REPLY_BYTES:
+                    raise ReplyTooLarge
+        return Response(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
+
+    def open(
+        self,
+        method: str,
+        node: str,
+        path: str,
+        seconds: float,
+        body: Body | None,
+        content_type: str,
+        params: Mapping[str, str] | None,
+    ) -> tuple[requests.Response, float]:
+        if seconds <= 0:
+            raise TransportFailure("timeout", node)
+        headers = {"Content-Type": content_type} if body is not None else {}
+        began = time.monotonic()
+        try:
+            response = self._session.request(
+                method,
+                node + path,
+                params=params,
+                data=body,
+                headers=headers,
+                timeout=(min(self._url.connect_timeout_seconds, seconds), seconds),
+                allow_redirects=False,
+                stream=True,
+            )
+        except BodyNotAccepted as error:
+            raise TransportFailure("timeout", node, "it did not accept the request body") from error
+        # Before ``Timeout``, its base class: here, nothing was sent, so another node may be tried.
+        except requests.exceptions.ConnectTimeout as error:
+            raise TransportFailure("refused", node, is_silence=True) from error
+        except requests.exceptions.Timeout as error:
+            raise TransportFailure("timeout", node) from error
+        except requests.exceptions.RequestException as error:
+            certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
+            if certificate is not None:
+                why = f"its certificate is invalid: {certificate.verify_message.rstrip('.')}"
+                raise TransportFailure("refused", node, why) from error
+            kind = "refused" if _never_connected(error) else "broken"
+            # Looking up a name has no time limit of its own.
+            is_slow = time.monotonic() - began >= SUSPECT_SECONDS
+            raise TransportFailure(kind, node, is_silence=is_slow) from error
+        except (Urllib3Error, OSError, ValueError) as error:
+            raise TransportFailure("broken", node) from error
+        return response, began + seconds + (0.0 if body is None else body.spent_seconds)
+
+    def chunks(self, response: requests.Response, node: str, deadline: float | None) -> Iterator[bytes]:
+        try:
+            # ``read1`` returns what has arrived; ``read`` would wait for the full size, beyond the time limit.
+            while chunk := response.raw.read1(_READ_BYTES, decode_content=True):
+                yield chunk
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TransportFailure("timeout", node)
+        except (Urllib3Error, requests.exceptions.RequestException, OSError, ValueError) as error:
+            # urllib3 wraps the socket's timeout in various exceptions, so only the text tells them apart.
+            timed_out = "timed out" in str(error)
+            raise TransportFailure("timeout" if timed_out else "broken", node) from error
+
+    def _new_session(self, headers: Mapping[str, str]) -> requests.Session:
+        session = requests.Session()
+        # Otherwise, requests would use proxies and passwords from the environment and from ``.netrc``.
+        session.trust_env = False
+        session.headers.update({"User-Agent": "site-search-service", "Accept-Encoding": "identity", **headers})
+        # A session would otherwise send cookies that a load balancer sets, in all threads.
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        session.verify = self._url.ca_file or True
+        # No retries: whether a request may be repeated, and at which node, only the callers know.
+        adapter = SendingAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=MAX_REQUESTS, max_retries=0)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        return session
 
 
 class HttpPool:
@@ -187,7 +247,7 @@ class HttpPool:
     def __init__(self, url: ServerUrl, headers: Mapping[str, str]):
         self._url = url
         self._headers = dict(headers)
-        self._sessions: dict[int, requests.Session] = {}
+        self._processes: dict[int, _Connections] = {}
         self._operations = threading.local()
 
     @property
@@ -243,22 +303,13 @@ class HttpPool:
         Raises:
             TransportFailure: No complete response arrived in time.
             ReplyTooLarge: The response exceeds :data:`MAX_REPLY_BYTES`.
+            EngineNotAsked: The engine does not respond to earlier requests.
         """
-        seconds = budget.remaining() if timeout_seconds is None else min(timeout_seconds, budget.remaining())
         data = None if body is None else Body.within(self._url.send_timeout_seconds, body)
-        response, deadline = self._open(method, node, path, seconds, data, content_type, params)
-        if data is not None:
-            # Sending has its own limit, so it must not use up the time in which the server may work.
-            budget.extend(data.spent_seconds)
-        with response:
-            chunks, size = [], 0
-            for chunk in self._chunks(response, node, deadline):
-                chunks.append(chunk)
-                size += len(chunk)
-                # Checked while reading, since a length in the head may be missing or wrong.
-                if size > MAX_REPLY_BYTES:
-                    raise ReplyTooLarge
-        return Response(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
+        connections = self._connections()
+        with connections.request(budget):
+            seconds = budget.remaining() if timeout_seconds is None else min(timeout_seconds, budget.remaining())
+            return connections.exchange(method, node, path, seconds, budget, data, content_type, params)
 
     def lines(
         self, node: str, path: str, idle_seconds: float, params: Mapping[str, str] | None = None
@@ -270,15 +321,18 @@ class HttpPool:
 
         Raises:
             TransportFailure: The response ended early or paused too long.
+            EngineNotAsked: The engine does not respond to earlier requests.
         """
-        response, deadline = self._open("GET", node, path, idle_seconds, None, "", params)
+        connections = self._connections()
+        with connections.request(Budget(idle_seconds)):
+            response, deadline = connections.open("GET", node, path, idle_seconds, None, "", params)
         with response:
             if response.status_code != 200:
-                yield Response(response.status_code, b"".join(self._chunks(response, node, deadline)))
+                yield Response(response.status_code, b"".join(connections.chunks(response, node, deadline)))
                 return
             rest = b""
             # No limit for the whole response, which may export a million documents, but for the time between two lines.
-            for chunk in self._chunks(response, node, None):
+            for chunk in connections.chunks(response, node, None):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in whole if line)
                 if whole:
@@ -290,82 +344,14 @@ class HttpPool:
 
     def close(self) -> None:
         """Close all connections; the next request opens new ones."""
-        session = self._sessions.pop(os.getpid(), None)
-        if session is not None:
-            session.close()
+        connections = self._processes.pop(os.getpid(), None)
+        if connections is not None:
+            connections.close()
 
-    def _open(
-        self,
-        method: str,
-        node: str,
-        path: str,
-        seconds: float,
-        body: Body | None,
-        content_type: str,
-        params: Mapping[str, str] | None,
-    ) -> tuple[requests.Response, float]:
-        if seconds <= 0:
-            raise TransportFailure("timeout", node)
-        headers = {"Content-Type": content_type} if body is not None else {}
-        deadline = time.monotonic() + seconds
-        try:
-            response = self._session_of_this_process().request(
-                method,
-                node + path,
-                params=params,
-                data=body,
-                headers=headers,
-                timeout=(min(self._url.connect_timeout_seconds, seconds), seconds),
-                allow_redirects=False,
-                stream=True,
-            )
-        except BodyNotAccepted as error:
-            raise TransportFailure("timeout", node, "it did not accept the request body") from error
-        # Before ``Timeout``, its base class: here, nothing was sent, so another node may be tried.
-        except requests.exceptions.ConnectTimeout as error:
-            raise TransportFailure("refused", node) from error
-        except requests.exceptions.Timeout as error:
-            raise TransportFailure("timeout", node) from error
-        except requests.exceptions.RequestException as error:
-            certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
-            if certificate is not None:
-                why = f"its certificate is invalid: {certificate.verify_message.rstrip('.')}"
-                raise TransportFailure("refused", node, why) from error
-            raise TransportFailure("refused" if _never_connected(error) else "broken", node) from error
-        except (Urllib3Error, OSError, ValueError) as error:
-            raise TransportFailure("broken", node) from error
-        return response, deadline + (0.0 if body is None else body.spent_seconds)
-
-    def _chunks(self, response: requests.Response, node: str, deadline: float | None) -> Iterator[bytes]:
-        try:
-            # ``read1`` returns what has arrived; ``read`` would wait for the full size, beyond the time limit.
-            while chunk := response.raw.read1(_READ_BYTES, decode_content=True):
-                yield chunk
-                if deadline is not None and time.monotonic() > deadline:
-                    raise TransportFailure("timeout", node)
-        except (Urllib3Error, requests.exceptions.RequestException, OSError, ValueError) as error:
-            # urllib3 wraps the socket's timeout in various exceptions, so only the text tells them apart.
-            timed_out = "timed out" in str(error)
-            raise TransportFailure("timeout" if timed_out else "broken", node) from error
-
-    def _session_of_this_process(self) -> requests.Session:
+    def _connections(self) -> _Connections:
         # No lock: if another thread held it while this process forks, it would stay locked in the child.
-        session = self._sessions.get(os.getpid())
-        return session or self._sessions.setdefault(os.getpid(), self._new_session())
-
-    def _new_session(self) -> requests.Session:
-        session = requests.Session()
-        # Otherwise, requests would use proxies and passwords from the environment and from ``.netrc``.
-        session.trust_env = False
-        session.headers.update({"User-Agent": "site-search-service", "Accept-Encoding": "identity", **self._headers})
-        # A session would otherwise send cookies that a load balancer sets, in all threads.
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        session.verify = self._url.ca_file or True
-        # No retries: whether a request may be repeated, and at which node, only the callers know.
-        adapter = SendingAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=_POOL_SIZE, max_retries=0)
-        session.mount("http://", adapter)
-        session.mount("https://", adapter)
-        return session
+        connections = self._processes.get(os.getpid())
+        return connections or self._processes.setdefault(os.getpid(), _Connections(self._url, self._headers))
 
 
 def _never_connected(error: BaseException) -> bool:

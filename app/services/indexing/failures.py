@@ -14,7 +14,7 @@ from app.clock import Backoff, now
 from app.models import Site
 from app.services.engines import Engines
 from app.storage.database import Database, is_unavailable
-from backends.errors import BackendUnavailable
+from backends.errors import BackendUnavailable, EngineNotAsked
 
 FAILURE_PAUSE_SECONDS = 2.0
 """Seconds after a failure during which writers to the same index fail immediately, while the engine is unavailable.
@@ -44,7 +44,7 @@ class IndexingFailures:
         """Record a failure to update a site's index, in memory and in SQL for the operator.
 
         Raises:
-            BackendUnavailable: An attempt failed a moment ago.
+            EngineNotAsked: An attempt failed a moment ago.
         """
         self.refuse(site.id)
         try:
@@ -73,7 +73,7 @@ class IndexingFailures:
             session.execute(update(Site).where(Site.id == site.id).values(values))
 
     def refuse(self, site_id: int) -> None:
-        """Raise :class:`BackendUnavailable` if an update of the site's index failed a moment ago."""
+        """Raise :class:`EngineNotAsked` if an update of the site's index failed a moment ago."""
         with self._lock:
             until, error = self._latest.get(site_id, (0.0, None))
             if error is None:
@@ -83,4 +83,4 @@ class IndexingFailures:
                 del self._latest[site_id]
                 return
         retry_after = min(MAX_RETRY_SECONDS, max(error.retry_after, math.ceil(seconds)))
-        raise BackendUnavailable(str(error), retry_after=retry_after) from error
+        raise EngineNotAsked(str(error), retry_after=retry_after)

@@ -6,16 +6,20 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from backends.errors import ReplyTooLarge
+from backends.errors import EngineNotAsked, ReplyTooLarge
 from backends.servers import http
 from backends.servers.http import Budget, HttpPool, TransportFailure
 from backends.servers.server_url import ServerUrl
+from backends.servers.silence import PAUSE_SECONDS, SUSPECT_SECONDS, Silence
 from tests.backends.fakes.broken import broken_server
+from tests.backends.fakes.clock import Clock
 from tests.patience import PATIENCE_SECONDS
+from tests.waiting import noted_calls, noted_places
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -150,3 +154,79 @@ def test_stalled_or_truncated_response_raises_transport_failure_in_time(way: str
             list(pool.lines(f"http://127.0.0.1:{port}", "/x", 0.2))
         assert time.monotonic() - began < 10, "the server itself says nothing for 30 seconds"
         pool.close()
+
+
+class FrozenPool(HttpPool):
+    """A pool with short limits, whose clock for the silence of the server is frozen."""
+
+    def __init__(self, *ports: int):
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+        super().__init__(ServerUrl.parse(f"typesense://:k@{hosts}?timeout_seconds=0.2", default_port=1), {})
+        self.clock = Clock()
+        self._connections().silence = Silence(0.1, self.clock.monotonic)
+
+    def ask(self, node: int = 0) -> int:
+        return self.send("GET", self._url.nodes[node], "/x", self.budget()).status
+
+
+@pytest.mark.parametrize("way", ["hangs", "drips"])
+def test_server_that_does_not_respond_is_not_asked_again(way: str) -> None:
+    with broken_server(way) as port, closing(FrozenPool(port)) as pool:
+        with pytest.raises(TransportFailure):
+            pool.ask()
+        pool.clock.sleep(SUSPECT_SECONDS)
+        for _ in range(3):
+            with pytest.raises(EngineNotAsked):
+                pool.ask()
+        pool.clock.sleep(PAUSE_SECONDS)
+        with pytest.raises(EngineNotAsked):
+            next(pool.lines(pool._url.nodes[0], "/x", 0.2))
+
+
+@pytest.mark.parametrize("way", ["503", "404 page", "garbage", "resets", "refuses"])
+def test_any_response_to_a_probe_proves_that_the_server_is_there(way: str) -> None:
+    with broken_server("hangs") as port, closing(FrozenPool(port)) as pool:
+        with pytest.raises(TransportFailure):
+            pool.ask()
+        pool.clock.sleep(SUSPECT_SECONDS)
+        with pytest.raises(EngineNotAsked):
+            pool.ask()
+        pool.clock.sleep(PAUSE_SECONDS)
+        with broken_server(way) as other:
+            pool._connections()._url = pool._url = ServerUrl.parse(f"typesense://:k@127.0.0.1:{other}", default_port=1)
+            for _ in range(3):
+                with suppress(TransportFailure):
+                    pool.ask()
+
+
+def test_cluster_with_a_node_that_responds_is_not_silent(server: ThreadingHTTPServer) -> None:
+    with broken_server("hangs") as port, closing(FrozenPool(port, server.server_port)) as pool:
+        for _ in range(3):
+            with pytest.raises(TransportFailure):
+                pool.ask(0)
+            pool.clock.sleep(SUSPECT_SECONDS)
+            assert pool.ask(1) == 200
+
+
+def test_exception_of_a_probe_ends_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    with broken_server("hangs") as port, closing(FrozenPool(port)) as pool:
+        with pytest.raises(TransportFailure):
+            pool.ask()
+        pool.clock.sleep(SUSPECT_SECONDS)
+        with monkeypatch.context() as patched:
+            patched.setattr(pool._connections(), "_responds", lambda: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                pool.ask()
+        pool.clock.sleep(PAUSE_SECONDS)
+        with pytest.raises(EngineNotAsked):
+            pool.ask()
+        assert not pool._connections().silence._is_probing
+
+
+def test_a_thread_that_waits_for_the_server_lets_others_work(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with noted_places() as places:
+        opened = noted_calls(monkeypatch, pool._connections(), "open", places)
+        get(pool)
+        assert [*pool.lines(pool._url.nodes[0], "/lines", PATIENCE_SECONDS)] == [b"/lines"]
+        assert not places.is_waiting
+    assert opened == [True, True]
