@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import wraps
@@ -33,32 +33,35 @@ def observe_calls(
     names: Iterable[str],
     *,
     seconds: Callable[[str], Histogram],
-    failures: Callable[[str], Counter],
-    failure: type[Exception],
+    failures: Mapping[type[Exception], Callable[[str], Counter]],
 ) -> None:
     """Record the duration and failures of every call to the named methods of ``target``.
 
     Args:
         names: Names of the methods.
         seconds: Maps a method's name to the histogram of its durations.
-        failures: Maps a method's name to the counter of its calls that raise ``failure``.
+        failures: Maps exceptions to functions from a method's name to the counter of its calls that raise them.
     """
     for name in names:
-        setattr(target, name, _observed(getattr(target, name), seconds(name), failures(name), failure))
+        counters = {error: counter_of(name) for error, counter_of in failures.items()}
+        setattr(target, name, _observed(getattr(target, name), seconds(name), counters))
 
 
 def _observed(
-    call: Callable[..., Any], seconds: Histogram, failures: Counter, failure: type[Exception]
+    call: Callable[..., Any], seconds: Histogram, counters: Mapping[type[Exception], Counter]
 ) -> Callable[..., Any]:
     observe, clock = seconds.observe, time.perf_counter
+    kinds = tuple(counters)
 
     @wraps(call)
     def observed(*args: Any, **kwargs: Any) -> Any:
         began = clock()
         try:
             return call(*args, **kwargs)
-        except failure:
-            failures.inc()
+        except kinds as error:
+            for kind, counter in counters.items():
+                if isinstance(error, kind):
+                    counter.inc()
             raise
         finally:
             observe(clock() - began)

@@ -36,7 +36,7 @@ from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
 from app.services.analytics.events import LOST_EVENTS
 from app.services.embedding.embedder import EMBEDDER_FAILURES, EMBEDDER_SECONDS
-from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
+from app.services.engines import ENGINE_FAILURES, ENGINE_NOT_ASKED, ENGINE_SECONDS
 from app.services.health import DATABASE
 from app.services.indexing.site_indexes import find_lagging
 from app.services.operator_reports import EngineUsage, list_engine_usage
@@ -85,8 +85,9 @@ def _metrics_of(method: str, endpoint: str, status: int) -> tuple[Counter, Histo
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
-    REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, COUNTER_STORE_SECONDS, COUNTER_STORE_FAILURES, QUOTA_REFUSALS,
-    LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES, MIXED_SEARCHES,
+    REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, ENGINE_NOT_ASKED, COUNTER_STORE_SECONDS,
+    COUNTER_STORE_FAILURES, QUOTA_REFUSALS, LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES,
+    MIXED_SEARCHES,
 )  # fmt: skip
 """All counts of processes. No label identifies a customer."""
 _ENDED = "ended"

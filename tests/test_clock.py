@@ -31,7 +31,7 @@ def store(registry: CollectorRegistry) -> Store:
     seconds = Histogram("seconds", "Time.", ["operation"], registry=registry)
     failures = Counter("failures", "Failures.", ["operation"], registry=registry)
     made = Store()
-    observe_calls(made, ["read"], seconds=seconds.labels, failures=failures.labels, failure=Broken)
+    observe_calls(made, ["read"], seconds=seconds.labels, failures={Broken: failures.labels})
     return made
 
 

@@ -62,8 +62,7 @@ def create_counters(
         store,
         STEPS,
         seconds=lambda _: COUNTER_STORE_SECONDS,
-        failures=lambda _: COUNTER_STORE_FAILURES,
-        failure=CountersUnavailable,
+        failures={CountersUnavailable: lambda _: COUNTER_STORE_FAILURES},
     )
     return store
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from prometheus_client import Counter, Histogram
@@ -24,7 +25,7 @@ from app.services.embedding.stored_vectors import remove_vectors
 from app.storage.database import Database, is_unavailable
 from app.storage.machine_process import Locks
 from backends.base import SearchBackend
-from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable
+from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, EngineNotAsked
 
 ENGINE_SECONDS = Histogram(
     "search_engine_seconds",
@@ -35,11 +36,20 @@ ENGINE_SECONDS = Histogram(
 ENGINE_FAILURES = Counter(
     "search_engine_failures_total", "Operations for which the search engine was unavailable or too slow.", ["operation"]
 )
+ENGINE_NOT_ASKED = Counter(
+    "search_engine_not_asked_total",
+    "Operations that failed at once, because the search engine did not respond to earlier ones.",
+    ["engine"],
+)
 OPERATIONS = (
     "search", "find_titles", "upsert", "delete", "count", "create_index", "delete_index", "list_indexes", "check",
     "issue_credential", "revoke_credential",
 )  # fmt: skip
 """Observed methods of :class:`SearchBackend`."""
+
+
+def _not_asked_counter(identity: str, _operation: str) -> Counter:
+    return ENGINE_NOT_ASKED.labels(identity)
 
 
 class Engines:
@@ -64,8 +74,10 @@ class Engines:
                 engine,
                 OPERATIONS,
                 seconds=ENGINE_SECONDS.labels,
-                failures=ENGINE_FAILURES.labels,
-                failure=BackendUnavailable,
+                failures={
+                    BackendUnavailable: ENGINE_FAILURES.labels,
+                    EngineNotAsked: partial(_not_asked_counter, engine.identity),
+                },
             )
 
     def get_engine(self, identity: str) -> SearchBackend:

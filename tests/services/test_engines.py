@@ -11,17 +11,19 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from prometheus_client import REGISTRY
 from sqlalchemy import text
 
 from app.config import ConfigurationError
-from app.services.engines import EngineLocks
+from app.services.engines import EngineLocks, Engines
 from app.services.indexing import indexer, site_indexes
 from app.services.indexing.site_indexes import missing_indexes, outdated_indexes
 from app.storage.database import StorageUnavailable
 from app.storage.machine_process import FileLocks, Locks
+from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk, state
 from backends.embedded.index.schema import SCHEMA_VERSION
-from backends.errors import BackendUnavailable
+from backends.errors import BackendUnavailable, EngineNotAsked, IndexNotFound
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.shared_servers import database_url
@@ -271,3 +273,18 @@ def test_engines_and_other_processes_share_locks(tmp_path: Path) -> None:
         assert not is_held
     with locks.hold("synonyms_site_1"), other.try_hold("synonyms_site_1") as is_held:
         assert not is_held
+
+
+def test_operations_on_an_engine_that_was_not_asked_are_counted(tmp_path: Path) -> None:
+    class Silent(TantivyBackend):
+        def count(self, index: str) -> int:
+            raise EngineNotAsked
+
+    engine = Engines(Silent.from_url(f"tantivy://{tmp_path}?name=silent")).default
+    labels = {"engine": engine.identity}
+    with pytest.raises(EngineNotAsked):
+        engine.count("a")
+    assert REGISTRY.get_sample_value("search_engine_not_asked_total", labels) == 1
+    with pytest.raises(IndexNotFound):
+        engine.delete("a", ["1"])
+    assert REGISTRY.get_sample_value("search_engine_not_asked_total", labels) == 1

@@ -102,8 +102,7 @@ class GuardedEmbedder:
             embedder,
             OPERATIONS,
             seconds=EMBEDDER_SECONDS.labels,
-            failures=EMBEDDER_FAILURES.labels,
-            failure=EmbedderUnavailable,
+            failures={EmbedderUnavailable: EMBEDDER_FAILURES.labels},
         )
 
     @property
