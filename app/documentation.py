@@ -20,8 +20,9 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "site-builders", "analytics", "members",
-        "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
+        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "site-builders",
+        "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits",
+        "errors", "changelog",
     ),
     "Self-hosting": (
         README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
@@ -69,11 +70,14 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 
 RANKS: Mapping[str, int] = {
     "/docs/reference*": -3,
-    **dict.fromkeys(
-        (f"/docs/{name}" for name in ("architecture", "benchmarks", "changelog", "contributing", "design", "glossary")),
-        -4,
-    ),
-    **dict.fromkeys((f"/docs/{name}" for name in ("threats", "scaling")), -1),
+    "/docs/architecture": -4,
+    "/docs/benchmarks": -4,
+    "/docs/changelog": -4,
+    "/docs/contributing": -4,
+    "/docs/design": -4,
+    "/docs/glossary": -4,
+    "/docs/scaling": -1,
+    "/docs/threats": -1,
 }
 """Maps patterns of paths to ranks: guides come first, then the API reference, then pages for readers of the code."""
 

@@ -413,3 +413,32 @@ def test_former_urls_of_pages_redirect(passer_by: Person, former: str, current: 
 
         assert (response.status_code, response.headers["Location"]) == (301, f"/docs/{current}{ending}")
         assert passer_by.client.get(response.headers["Location"]).status_code == 200
+
+
+QUERIES = [
+    line.split("\t") for line in (Path(__file__).parent / "queries.tsv").read_text(encoding="utf-8").splitlines()
+]
+"""Queries in the words of owners and developers, each with the pages of which one should be among the first three.
+
+They were written before looking at what the search finds.
+"""
+LEAST_FOUND = 45
+
+
+def test_words_that_people_use_find_their_page_among_the_first_three(app: Flask) -> None:
+    misses = []
+    for query, pages in QUERIES:
+        answer = app.test_client().post(SEARCH, json={"q": query, "limit": 3}).get_json()
+        found = {hit["url"].removeprefix("/docs/") for hit in answer["hits"]}
+        if found.isdisjoint(pages.split("|")):
+            misses.append((query, sorted(found)))
+
+    assert len(QUERIES) == 50
+    assert len(QUERIES) - len(misses) >= LEAST_FOUND, misses
+
+
+def test_documentation_search_returns_suggestions_with_the_hits(app: Flask) -> None:
+    answer = app.test_client().post(SEARCH, json={"q": "rate li", "suggestions": 2}).get_json()
+    alone = app.test_client().get("/docs/engine/suggest", query_string={"q": "rate li", "limit": 2}).get_json()
+    assert answer["suggestions"] == alone["suggestions"] != []
+    assert "suggestions" not in app.test_client().post(SEARCH, json={"q": "rate li"}).get_json()
