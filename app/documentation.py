@@ -132,6 +132,8 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "several-machines": "scaling#several-machines",
         "what-redis-may-lose": "scaling#what-redis-may-lose",
         "moving-to-another-engine": "scaling#moving-to-another-engine",
+        "operator-api": "operators#operator-api",
+        "usage-of-a-month": "operators#usage-of-a-month",
     },
     "analytics": {"what-is-kept-of-visitors": "analytics#privacy-the-data-stored-about-visitors"},
     "security": {
