@@ -38,11 +38,12 @@ logger = logging.getLogger(__name__)
 
 
 class Bound(Enum):
-    """The limit that a task exceeded, or ``BROKEN`` if an error or a crash ended it."""
+    """The limit that a task exceeded, ``BROKEN`` if an exception ended it, or ``CRASHED`` if its process died."""
 
     TIME = "takes too long to read"
     MEMORY = "needs too much memory to read"
-    BROKEN = "cannot be read"
+    BROKEN = "causes an error"
+    CRASHED = "cannot be read"
 
 
 class BoundExceeded(Exception):
@@ -183,7 +184,7 @@ class BoundedProcess:
         if exit_code == -signal.SIGXCPU:
             return BoundExceeded(Bound.TIME)
         logger.error("The input crashed the reading process with exit code %s.", exit_code)
-        return BoundExceeded(Bound.BROKEN)
+        return BoundExceeded(Bound.CRASHED)
 
 
 class _Remote:

@@ -61,7 +61,7 @@ def test_stream_yields_every_piece_and_leaves_the_process_usable(process: Bounde
     assert process.call(length, b"ab") == 2
 
 
-@pytest.mark.parametrize(("task", "bound"), [(fill, Bound.MEMORY), (fail, Bound.BROKEN), (die, Bound.BROKEN)])
+@pytest.mark.parametrize(("task", "bound"), [(fill, Bound.MEMORY), (fail, Bound.BROKEN), (die, Bound.CRASHED)])
 def test_failed_task_reports_its_bound_and_the_next_task_runs(
     process: BoundedProcess, task: object, bound: Bound
 ) -> None:

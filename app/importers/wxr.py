@@ -87,7 +87,12 @@ def read_items(stream: Source) -> Iterator[Read]:
 
 _NOT_AN_EXPORT = Problem("is not a WordPress export", "invalid_xml")
 _TOO_DEEP = Problem(f"nests elements more than {MAX_DEPTH} deep", "invalid_xml")
-_EXCEEDED = {Bound.TIME: "timeout", Bound.MEMORY: "too_large", Bound.BROKEN: "invalid_xml"}
+_EXCEEDED = {
+    Bound.TIME: "timeout",
+    Bound.MEMORY: "too_large",
+    Bound.BROKEN: "invalid_xml",
+    Bound.CRASHED: "invalid_xml",
+}
 _TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
 
 

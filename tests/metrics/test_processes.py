@@ -72,7 +72,7 @@ def test_promised_metrics_are_present_and_name_no_customer(app: Flask, tenant: T
     assert names >= {
         "search_engine_seconds_bucket", "search_documents", "search_events_waiting", "search_events_lost_total",
         "search_counter_store_seconds_bucket", "search_quota_refusals_total", "search_source_runs_total",
-        "search_build_info", "search_disk_free_bytes",
+        "search_crawl_errors_total", "search_build_info", "search_disk_free_bytes",
     }  # fmt: skip
     assert not CUSTOMERS & {label for _, labels in samples for label, _ in labels}
     assert tenant.email not in str(samples)

@@ -10,6 +10,9 @@ from urllib.parse import unquote_plus
 from ada_url import URL, HostType
 from publicsuffixlist import PublicSuffixList
 
+MAX_URL_CHARACTERS = 2_048
+"""Maximum number of characters in the URL of a page; longer ones are not stored."""
+
 
 def parse_url(url: str, base: str | None = None) -> URL:
     """Parse a URL as browsers do, without its fragment, user name, and password.

@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from itertools import islice
 
 import feedparser
-import orjson
 from lxml import etree
 
-from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url
+from app.crawl.fetch.characters import MAX_REFERENCE, read_json, replace_impossible_references
 from app.crawl.fetch.responses import HEAD_BYTES, UnpackingError, charset_of, unpack
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason
 
 MAX_FEED_ENTRIES = 10_000
@@ -69,8 +70,8 @@ def _is_json(body: bytes) -> bool:
 def _json_links(body: bytes) -> Iterator[str]:
     """Yield the URL of each item's page, empty without one, as https://www.jsonfeed.org/version/1.1/ describes it."""
     try:
-        feed = orjson.loads(body.removeprefix(BOM_UTF8))
-    except orjson.JSONDecodeError as error:
+        feed = read_json(body.removeprefix(BOM_UTF8))
+    except ValueError as error:
         raise _not_a_feed() from error
     version, items = feed.get("version"), feed.get("items")
     if not (isinstance(version, str) and _JSON_FEED.match(version) and isinstance(items, list)):
@@ -84,10 +85,11 @@ def _json_links(body: bytes) -> Iterator[str]:
 
 def _xml_links(fetched: Fetched) -> Iterator[str]:
     # feedparser keeps a kilobyte for each open element, so check the depth first.
-    etree.XMLParser(target=_Nesting(), recover=True, resolve_entities=False, no_network=True).feed(fetched.body)
+    body = replace_impossible_references(fetched.body)
+    etree.XMLParser(target=_Nesting(), recover=True, resolve_entities=False, no_network=True).feed(body)
     # A stream, since feedparser opens bytes that look like a file name or a URL.
     parsed = feedparser.parse(
-        io.BytesIO(fetched.body),
+        io.BytesIO(body),
         response_headers={
             **fetched.headers,
             "content-type": _content_type(fetched),
@@ -152,11 +154,9 @@ MAX_FILES = 1_000
 MAX_DEPTH = 3
 """Maximum depth of nested sitemap indexes."""
 
-_MAX_URL_CHARACTERS = 2_048
 _PIECE = 65_536
 _FEEDS = {"rss", "feed", "RDF"}
 _LONE_AMPERSAND = re.compile(rb"&(?!(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)")
-_LONGEST_REFERENCE = 10
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0")
 """Prefixes of XML in UTF-16 and UTF-32, with or without a byte order mark."""
 
@@ -206,7 +206,8 @@ def walk_sitemaps(
     while waiting:
         url, depth = waiting.popleft()
         try:
-            sitemap = read(fetch(url, any_type=True, max_bytes=MAX_SITEMAP_BYTES))
+            with guarded("list", url):
+                sitemap = read(fetch(url, any_type=True, max_bytes=MAX_SITEMAP_BYTES))
         except NotIndexed as error:
             failed(url, error)
             continue
@@ -273,7 +274,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
         *whole, line = (line + piece).split(b"\n")
         for each in whole:
             yield each.decode("utf-8-sig", "replace").strip()
-        line = line[: _MAX_URL_CHARACTERS + 1]
+        line = line[: MAX_URL_CHARACTERS + 1]
     yield line.decode("utf-8-sig", "replace").strip()
 
 
@@ -286,7 +287,7 @@ def _dated(entries: Iterable[tuple[str, str]], base: str | None) -> dict[str, in
     """The distinct URLs among texts, normalized, with the times of their last changes."""
     urls: dict[str, int | None] = {}
     for text, modified in entries:
-        if not text.startswith(("http://", "https://")) or len(text) > _MAX_URL_CHARACTERS:
+        if not text.startswith(("http://", "https://")) or len(text) > MAX_URL_CHARACTERS:
             continue
         try:
             urls.setdefault(normalize_url(text, base), _read_time(modified))
@@ -352,7 +353,7 @@ class _Locations:
             self._lastmod, self._url_start = "", len(self.pages)
 
     def data(self, text: str) -> None:
-        if len(self._text) <= _MAX_URL_CHARACTERS and self._path[-1:] in (["loc"], ["lastmod"]):
+        if len(self._text) <= MAX_URL_CHARACTERS and self._path[-1:] in (["loc"], ["lastmod"]):
             self._text += text
 
     def end(self, tag: str) -> None:
@@ -386,7 +387,7 @@ def _escape_lone_ampersands(pieces: Iterable[bytes]) -> Iterator[bytes]:
             pending = b""
             continue
         text = pending + piece
-        end = text.rfind(b"&", max(0, len(text) - _LONGEST_REFERENCE))
+        end = text.rfind(b"&", max(0, len(text) - MAX_REFERENCE))
         text, pending = (text, b"") if end < 0 else (text[:end], text[end:])
-        yield _LONE_AMPERSAND.sub(b"&amp;", text)
-    yield _LONE_AMPERSAND.sub(b"&amp;", pending)
+        yield _LONE_AMPERSAND.sub(b"&amp;", replace_impossible_references(text))
+    yield _LONE_AMPERSAND.sub(b"&amp;", replace_impossible_references(pending))

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from protego import Protego
 
 from app.crawl.fetch.addresses import normalize_url, parse_url
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import PRODUCT_TOKEN, Fetch, NotIndexed, Reason, TryLater
 
 MAX_ROBOTS_BYTES = 500 * 1_024
@@ -139,7 +140,9 @@ class Robots:
 
     def _read(self, origin: str) -> tuple[float, Rules | NotIndexed]:
         try:
-            fetched = self._fetch(f"{origin}/robots.txt", any_type=True, max_bytes=MAX_ROBOTS_BYTES, truncate=True)
+            with guarded("list", f"{origin}/robots.txt"):
+                fetched = self._fetch(f"{origin}/robots.txt", any_type=True, max_bytes=MAX_ROBOTS_BYTES, truncate=True)
+                rules = Rules.read(fetched.body)
         except TryLater:
             raise
         except NotIndexed as error:
@@ -150,7 +153,7 @@ class Robots:
             failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is crawled: {error.message}")
             return self._now() + _FAILURE_SECONDS, failure
         # For the rest of the run, which is far shorter than the 24 hours that RFC 9309 allows.
-        return float("inf"), Rules.read(fetched.body)
+        return float("inf"), rules
 
 
 def _relevant_lines(text: str, token: str) -> Iterator[str]:

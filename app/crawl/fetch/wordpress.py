@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-import orjson
-
-from app.crawl.fetch.addresses import normalize_url, parse_url
+from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url, parse_url
+from app.crawl.fetch.characters import read_json
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason, TryLater
 from app.texts.formats import html_to_marked_text, html_to_text
 from app.texts.sections import take_sections
@@ -25,6 +25,9 @@ MAX_PAGES = 10_000
 _FIELDS = "id,type,status,link,date_gmt,modified_gmt,title,content,excerpt,_links,_embedded"
 _API_LINK = re.compile(r"<(?P<url>[^<>]{1,2000})>\s*;\s*rel=\"?https://api\.w\.org/\"?")
 _PLAIN_PERMALINKS = "rest_route"
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,16 @@ class Post:
     sections: tuple[Section, ...] = ()
 
 
-def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> Iterator[Post]:
+@dataclass(frozen=True, slots=True)
+class UnreadablePost:
+    """A post that a bug kept from being read; the log has the traceback."""
+
+    url: str
+
+
+def walk_posts(
+    fetch: Fetch, url: str, read: ReadListing[tuple[Post | UnreadablePost, ...]]
+) -> Iterator[Post | UnreadablePost]:
     """Iterate over a blog's published posts and pages, except password-protected ones, oldest first.
 
     One response is in memory at a time.
@@ -77,17 +89,27 @@ def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> I
             yield from read(fetch(_api_url(root, type_, number), any_type=True))
 
 
-def read_posts(fetched: Fetched) -> tuple[Post, ...]:
+def read_posts(fetched: Fetched) -> tuple[Post | UnreadablePost, ...]:
     """Read the posts in a fetched response, skipping posts that are not public or have no URL.
 
     Raises:
         NotIndexed: The response is not a list of posts (``bad_source``).
     """
-    posts = (_post(item, fetched.url) for item in _items(fetched))
+    posts = (_post_or_failure(item, fetched.url) for item in _items(fetched))
     return tuple(post for post in posts if post is not None)
 
 
-def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tuple[str, Fetched, tuple[Post, ...]]:
+def _post_or_failure(item: dict[str, Any], base: str) -> Post | UnreadablePost | None:
+    try:
+        return _post(item, base)
+    except Exception:
+        log.exception("the post %s cannot be read", item.get("link"))
+        return UnreadablePost(normalize_url(str(item.get("link")), base)[:MAX_URL_CHARACTERS])
+
+
+def _find_api(
+    fetch: Fetch, url: str, read: ReadListing[tuple[Post | UnreadablePost, ...]]
+) -> tuple[str, Fetched, tuple[Post | UnreadablePost, ...]]:
     """Return the root of a blog's API, the first response with its posts, and these posts.
 
     WordPress sends the API's URL in a header of each page. A cache may drop it, so the usual URLs are tried, too.
@@ -143,8 +165,8 @@ def _total_pages(response: Fetched) -> int:
 
 def _items(response: Fetched) -> list[dict[str, Any]]:
     try:
-        items = orjson.loads(response.body)
-    except orjson.JSONDecodeError as error:
+        items = read_json(response.body)
+    except ValueError as error:
         raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not return JSON.") from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not return a list of posts.")
@@ -161,7 +183,7 @@ def _post(item: dict[str, Any], base: str) -> Post | None:
         url = normalize_url(link, base) if link else None
     except ValueError:
         url = None
-    if url is None:
+    if url is None or len(url) > MAX_URL_CHARACTERS:
         return None
     embedded = item.get("_embedded")
     embedded = embedded if isinstance(embedded, dict) else {}

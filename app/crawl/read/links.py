@@ -9,11 +9,10 @@ from urllib.parse import unquote
 
 from turbohtml import Document, Element
 
-from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url
 from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
-MAX_URL_CHARACTERS = 2_048
 """Maximum number of characters in a URL, as in a document's ``url``."""
 
 URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}

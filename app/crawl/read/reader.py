@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 from app.bounded_process import MAX_CPU_SECONDS, MAX_SECONDS, Bound, BoundedProcess, BoundExceeded
 from app.crawl.fetch.listings import Sitemap, read_feed, read_sitemap
 from app.crawl.fetch.responses import is_archive, media_type, sniff
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import Fetched, FieldRules, NotIndexed, Page, Reason, Selectors
-from app.crawl.fetch.wordpress import Post, read_posts
+from app.crawl.fetch.wordpress import Post, UnreadablePost, read_posts
 from app.crawl.read.field_rules import ruled_fields
 from app.crawl.read.files import PAGED_KINDS, ReadFile, join_pages, read_pdf
 from app.crawl.read.html_pages import read_html
@@ -33,7 +34,7 @@ class PageReader:
     """Reads one file at a time in a separate process. Close it after use.
 
     Each method also raises :class:`NotIndexed` for a file that takes too much time (``timeout``) or memory
-    (``too_large``).
+    (``too_large``), or for which there is a bug (``internal_error``).
 
     Args:
         cpu_seconds: Limit of CPU seconds for one file.
@@ -52,7 +53,6 @@ class PageReader:
 
         Raises:
             NotIndexed: The body is not text (``not_text``).
-            ValueError: A selector is not valid CSS.
         """
         return self._read(Reason.NOT_TEXT, read_page, fetched, selectors, rules)
 
@@ -64,20 +64,24 @@ class PageReader:
         """Read a sitemap as :func:`app.crawl.fetch.listings.read_sitemap` does."""
         return self._read(Reason.BAD_SOURCE, read_sitemap, fetched)
 
-    def read_posts(self, fetched: Fetched) -> tuple[Post, ...]:
+    def read_posts(self, fetched: Fetched) -> tuple[Post | UnreadablePost, ...]:
         """Read a response of WordPress as :func:`app.crawl.fetch.wordpress.read_posts` does."""
         return self._read(Reason.BAD_SOURCE, read_posts, fetched)
 
     def _read(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:
         fetched = replace(fetched, headers=dict(fetched.headers))
+        with guarded("reading", fetched.url):
+            return self._read_in_process(broken, read, fetched, *arguments)
+
+    def _read_in_process(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:
         try:
-            result: T | _Refusal | ValueError = self._process.call(_attempt, read, fetched, *arguments)
+            result: T | _Refusal = self._process.call(_attempt, read, fetched, *arguments)
         except BoundExceeded as error:
+            if error.bound is Bound.BROKEN:
+                raise  # The process has logged the exception, which is a bug.
             logger.warning("%s %s.", fetched.url, error)
             reason = {Bound.TIME: Reason.TIMEOUT, Bound.MEMORY: Reason.TOO_LARGE}.get(error.bound, broken)
             raise NotIndexed(reason, f"The file {error}.") from error
-        if isinstance(result, ValueError):
-            raise result
         if isinstance(result, _Refusal):
             raise NotIndexed(*result)
         return result
@@ -87,14 +91,12 @@ class _Refusal(tuple[str, str]):
     """The reason and the message of a file that cannot be read."""
 
 
-def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Refusal | ValueError:
+def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Refusal:
     try:
         return read(*arguments)
-    # Errors are returned, because a task that raises counts as a crash of the process.
+    # Returned, because an exception of a task is a bug, which its process logs with the traceback.
     except NotIndexed as refusal:
         return _Refusal((refusal.reason, refusal.message))
-    except ValueError as error:
-        return ValueError(str(error))
 
 
 XHTML_TYPE = "application/xhtml+xml"

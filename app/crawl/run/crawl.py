@@ -7,13 +7,15 @@ claims the run of a killed process continues with the waiting pages.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from app.crawl.fetch.addresses import route_of
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, Selectors, TryLater, Validators
-from app.crawl.fetch.wordpress import walk_posts
+from app.crawl.fetch.wordpress import UnreadablePost, walk_posts
 from app.crawl.run.decisions import (
     decide_canonical,
     decide_deferred,
@@ -85,7 +87,9 @@ def read_pages(state: RunState) -> None:
         while _start_pages(state, current) or _write_and_continue(state, current):
             # At most a second, so that a cancellation is noticed while a host is slow.
             for future in wait(current.in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done:
-                _settle(state, current, current.in_flight.pop(future), future.result())
+                queued = current.in_flight.pop(future)
+                with _one_page(state, queued):
+                    _settle(state, current, queued, future.result())
             if batch_is_full(state):
                 _write(state)
             state.control.check()
@@ -103,7 +107,12 @@ def add_posts(state: RunState) -> None:
     rules = field_rules(state.source)
     try:
         for post in walk_posts(state.visitor.fetch_listing, state.source.url, state.parts.reader.read_posts):
-            _add_post(state, post.url, page_of_post(post, rules))
+            with _one_page(state, QueuedPage(post.url, 0)):
+                if isinstance(post, UnreadablePost):
+                    raise RuntimeError("The post cannot be read; its error is above.")
+                _add_post(state, post.url, page_of_post(post, rules))
+            if batch_is_full(state):
+                _write(state)
             state.control.check()
     except NotIndexed as error:
         raise RunFailed(error.reason, error.message) from error
@@ -115,8 +124,16 @@ def _add_post(state: RunState, url: str, page: Page) -> None:
         state.retry(add_discovered, [DiscoveredUrl(url, 0)])
     elif url not in state.batch.outcomes and state.retry(read_status, url) in (None, "waiting"):
         add_outcome(state, decide_page(state, QueuedPage(url, 0), None, page))
-    if batch_is_full(state):
-        _write(state)
+
+
+@contextmanager
+def _one_page(state: RunState, queued: QueuedPage) -> Iterator[None]:
+    """Report the page as failed if there is a bug, so that it costs only this page."""
+    try:
+        with guarded("page", queued.url):
+            yield
+    except NotIndexed as error:
+        add_outcome(state, decide_error(state, queued, error))
 
 
 def _start_pages(state: RunState, current: _Pass) -> bool:
@@ -136,15 +153,16 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
             break
         if queued.url in state.batch.outcomes:
             continue  # A redirect led to the page before.
-        if queued.deferred and (outcome := decide_deferred(state, queued)) is not None:
-            add_outcome(state, outcome)
-        elif max_pages is not None and state.indexed_count >= max_pages:
-            error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
-            add_outcome(state, decide_error(state, queued, error))
-        elif state.plan_is_full and not has_document(state, queued.url):
-            add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
-        else:
-            _start(state, current, queued, unconditional=queued.deferred is not None)
+        with _one_page(state, queued):
+            if queued.deferred and (outcome := decide_deferred(state, queued)) is not None:
+                add_outcome(state, outcome)
+            elif max_pages is not None and state.indexed_count >= max_pages:
+                error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
+                add_outcome(state, decide_error(state, queued, error))
+            elif state.plan_is_full and not has_document(state, queued.url):
+                add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
+            else:
+                _start(state, current, queued, unconditional=queued.deferred is not None)
         if batch_is_full(state):
             _write(state)
     return bool(current.in_flight)
@@ -189,17 +207,18 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         return state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
 
     try:
-        try:
-            fetched = state.visitor.request_page(queued.url, stored_validators, place)
-        finally:
-            # Set even if no request was sent, because the next page of the host waits for this.
-            place.requested.set()
-        if fetched.status == 304:
-            return Reading(fetched, None)
-        if state.renderer is None:
-            page = read(fetched)
-        else:
-            fetched, page = state.renderer.render(queued.url, fetched, read)
+        with guarded("page", queued.url):
+            try:
+                fetched = state.visitor.request_page(queued.url, stored_validators, place)
+            finally:
+                # Set even if no request was sent, because the next page of the host waits for this.
+                place.requested.set()
+            if fetched.status == 304:
+                return Reading(fetched, None)
+            if state.renderer is None:
+                page = read(fetched)
+            else:
+                fetched, page = state.renderer.render(queued.url, fetched, read)
     except NotIndexed as error:
         return error
     # The body is dropped, because it may have megabytes and the reading may wait a while for its decision.

@@ -8,11 +8,12 @@ from typing import Any
 
 from app.crawl.fetch.addresses import parse_url
 from app.crawl.fetch.listings import Listed, fetch_feed, walk_sitemaps
+from app.crawl.fetch.unexpected import UNEXPECTED_ERRORS, guarded
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.run.crawl import add_posts, read_pages
 from app.crawl.run.frontier import LATEST_CHANGE, MAX_URLS, lost_documents, lost_pages, max_urls
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_failure
-from app.crawl.run.recorder import add_outcome, confirm_documents, put_documents, write_batch
+from app.crawl.run.recorder import add_outcome, confirm_documents, write_batch
 from app.crawl.run.state import (
     CrawlParts,
     RetriedTurns,
@@ -37,14 +38,7 @@ from app.crawl.run.stored_run import (
     restart_run,
     store_end,
 )
-from app.crawl.run.titles import (
-    count_sections,
-    learn_titles,
-    load_titles,
-    pages_to_retitle,
-    retitled_documents,
-    store_titles,
-)
+from app.crawl.run.titles import count_sections, load_titles, update_titles
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.rendering import Renderer, Resources
 from app.crawl.run.visits.visitor import Visitor
@@ -80,6 +74,7 @@ def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
         except RunLost:
             raise
         except Exception:
+            UNEXPECTED_ERRORS.labels("run").inc()
             log.exception("run %s broke off", claim.run_id)
             _abandon_sync(state)
             return _end(state, "failed", error={"code": ErrorCode.INTERNAL_ERROR, "message": "The run broke off."})
@@ -179,7 +174,7 @@ def _work(state: RunState) -> int:
     except (RunCancelled, RunInterrupted):
         _write_last_batch(state)
         raise
-    _update_titles(state)
+    update_titles(state)
     _check_completeness(state)
     return 0 if state.urls is not None else _sweep(state)
 
@@ -245,20 +240,6 @@ def _write_last_batch(state: RunState) -> None:
         write_batch(state)
     except (RunCancelled, RunInterrupted):
         log.warning("the last pages of run %s are read again", state.run.id)
-
-
-def _update_titles(state: RunState) -> None:
-    """Remove the prefix and suffix that titles share, and update sections, also on unchanged pages."""
-    # A run of single pages sees too few titles to learn from, so it uses the suffix of the last complete run.
-    titles = state.retry(learn_titles if state.urls is None else load_titles)
-    sections = state.retry(count_sections)
-    after = ""
-    while pages := state.retry(pages_to_retitle, titles, sections, after):
-        documents = state.retry(retitled_documents, pages)
-        state.retry(put_documents, documents)
-        state.retry(store_titles, pages)
-        after = pages[-1].url
-        state.control.check()
 
 
 def _check_completeness(state: RunState) -> None:
@@ -376,7 +357,8 @@ def _sitemaps(state: RunState) -> list[str]:
     """Return the sitemaps that the host's robots.txt lists, and ``/sitemap.xml``."""
     url = state.source.url
     try:
-        listed = state.visitor.robots.rules(url).sitemaps(url)
+        with guarded("list", parse_url("/robots.txt", url).href):
+            listed = state.visitor.robots.rules(url).sitemaps(url)
     except NotIndexed:
         state.retry(change_run, complete=False)
         return []

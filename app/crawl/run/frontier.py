@@ -13,6 +13,9 @@ from sqlalchemy import Select, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.crawl.fetch.addresses import MAX_URL_CHARACTERS
+from app.crawl.fetch.unexpected import guarded
+from app.crawl.fetch.values import NotIndexed
 from app.crawl.run.outcomes import DiscoveredUrl, PageRecord, QueuedPage, unpack_links
 from app.crawl.run.state import RunState
 from app.crawl.run.visits.admission import Admission
@@ -168,7 +171,9 @@ def add_urls(
     """
     fresh: dict[str, DiscoveredUrl] = {}
     for discovery in discovered:
-        fresh.setdefault(discovery.url, discovery)
+        # Longer URLs, which redirects and feeds may contain, don't fit in a row.
+        if len(discovery.url) <= MAX_URL_CHARACTERS:
+            fresh.setdefault(discovery.url, discovery)
     urls = list(fresh)
     for start in range(0, len(urls), _STEP):
         step = urls[start : start + _STEP]
@@ -190,12 +195,20 @@ def add_urls(
         }
         for number, discovery in enumerate(fresh.values(), run.found)
         if number < limit
-        for reason in [admission.refusal(discovery.url)]
+        for reason in [_refusal(admission, discovery.url)]
     ]
     if rows:
         session.execute(insert(RunPage), rows)
         run.found += len(rows)
         run.skipped += sum(row["status"] == "skipped" for row in rows)
+
+
+def _refusal(admission: Admission, url: str) -> str | None:
+    try:
+        with guarded("page", url):
+            return admission.refusal(url)
+    except NotIndexed as error:
+        return error.reason
 
 
 def _position(number: int, modified: int | None) -> int:

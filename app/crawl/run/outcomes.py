@@ -111,14 +111,17 @@ class Outcome:
     discovered: Sequence[DiscoveredUrl] = ()
 
 
+_TEMPORARY_REASONS = (Reason.TIMEOUT, Reason.UNREACHABLE, Reason.INTERNAL_ERROR)
+
+
 def is_failure(reason: str) -> bool:
     """Whether the reason may apply to this run only, so that the page's document from an earlier run is kept."""
     return reason not in _PERMANENT_REASONS
 
 
 def is_temporary_reason(reason: str) -> bool:
-    """Whether a page may be readable again soon: its server was busy, broken, slow, or unreachable."""
-    return reason == "http_429" or reason.startswith("http_5") or reason in (Reason.TIMEOUT, Reason.UNREACHABLE)
+    """Whether a page may be readable again soon: its server, or the crawler, was busy or broken."""
+    return reason == "http_429" or reason.startswith("http_5") or reason in _TEMPORARY_REASONS
 
 
 def pack_links(links: Sequence[str]) -> bytes | None:

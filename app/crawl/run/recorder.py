@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.crawl.fetch.values import Reason
+from app.crawl.fetch.unexpected import guarded
+from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.run.outcomes import Outcome
 from app.crawl.run.page_documents import without_fields
 from app.crawl.run.state import Batch, RunState
@@ -79,6 +80,18 @@ def write_batch(state: RunState) -> bool:
     outcomes = list(state.batch.outcomes.values())
     if not outcomes:
         return False
+    try:
+        with guarded("writing", f"a batch of run {state.run.id}"):
+            _store(state, outcomes)
+    except NotIndexed:
+        for outcome in outcomes:
+            _store_alone(state, outcome)
+    # Only after both transactions, so that an interrupted batch can still be written when the run stops.
+    state.batch = Batch()
+    return True
+
+
+def _store(state: RunState, outcomes: Sequence[Outcome]) -> None:
     rejected_ids = _write_documents(state, outcomes)
     # The whole run stops adding documents, since every later batch would be rejected, too.
     if rejected_ids:
@@ -88,10 +101,20 @@ def write_batch(state: RunState) -> bool:
         _rejected(outcome) if outcome.document is not None and outcome.document.id in rejected_ids else outcome
         for outcome in outcomes
     ]
-    state.retry(store_outcomes, outcomes)
-    # Only after both transactions, so that an interrupted batch can still be written when the run stops.
-    state.batch = Batch()
-    return True
+    state.retry(store_outcomes, outcomes, state.batch.rendered)
+    state.batch.rendered = 0
+
+
+def _store_alone(state: RunState, outcome: Outcome) -> None:
+    """Store one outcome of a batch that cannot be stored as a whole, or report its page as failed."""
+    try:
+        with guarded("writing", outcome.url):
+            _store(state, [outcome])
+    except NotIndexed as error:
+        state.indexed_count -= outcome.status in IN_INDEX
+        document_id = outcome.document.id if outcome.document is not None else outcome.confirmed_id
+        kept_id = outcome.obsolete_id or document_id
+        _store(state, [Outcome(outcome.url, "failed", error.reason, confirmed_id=kept_id)])
 
 
 def _rejected(outcome: Outcome) -> Outcome:

@@ -19,6 +19,7 @@ from app.counters.values import CountersUnavailable
 from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turn, Turns
+from app.crawl.fetch.unexpected import EndsRun
 from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.reader import PageReader
 from app.crawl.run.outcomes import Outcome, QueuedPage
@@ -47,19 +48,19 @@ _BEFORE_FIRST = -(2**62)
 """A position before all others, since URLs with a date have negative positions."""
 
 
-class RunLost(Exception):
+class RunLost(EndsRun):
     """Another process owns the run, or the run was deleted with its source. This process must stop writing."""
 
 
-class RunInterrupted(Exception):
+class RunInterrupted(EndsRun):
     """Another process continues the run, or this one does so later."""
 
 
-class RunCancelled(Exception):
+class RunCancelled(EndsRun):
     """A user cancelled the run."""
 
 
-class RunFailed(Exception):
+class RunFailed(EndsRun):
     """A run that cannot be finished.
 
     Attributes:

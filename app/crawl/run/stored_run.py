@@ -93,15 +93,19 @@ def add_discovered(state: RunState, discovered: Sequence[DiscoveredUrl]) -> None
         add_urls(session, _locked_run(session, state), discovered, state.admission, state.max_urls)
 
 
-def store_outcomes(state: RunState, outcomes: Sequence[Outcome]) -> None:
-    """Store the outcomes of URLs and the URLs that they lead to."""
+def store_outcomes(state: RunState, outcomes: Sequence[Outcome], rendered: int) -> None:
+    """Store the outcomes of URLs and the URLs that they lead to.
+
+    Args:
+        rendered: Number of pages that the browser has rendered since the last call.
+    """
     with state.parts.database.write() as session:
         run = _locked_run(session, state)
         discovered = [discovery for outcome in outcomes for discovery in outcome.discovered]
         # The target of a redirect, or a post from an API, may have no row yet.
         discovered += [DiscoveredUrl(outcome.url, 0) for outcome in outcomes]
         add_urls(session, run, discovered, state.admission, state.max_urls)
-        run.rendered += state.batch.rendered
+        run.rendered += rendered
         crawled_before = run.indexed + run.unchanged
         for outcome in outcomes:
             removed = outcome.obsolete_id is not None

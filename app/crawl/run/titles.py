@@ -1,21 +1,25 @@
 """Properties that a source's pages share (titles, sections by path), and updates of documents with them.
 
 A suffix is, for example, `` | Acme`` or `` — Python 3.13 documentation``. All functions that take a run's state may be
-repeated; callers retry them.
+repeated; callers retry them, except :func:`update_titles`, which retries its steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from sqlalchemy import func, select, update
 
+from app.crawl.fetch.unexpected import guarded
+from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.html_pages import TITLE_SEPARATOR
 from app.crawl.run.page_documents import MIN_TITLES, PathSections, TitleRules, retitle, strip_title
+from app.crawl.run.recorder import put_documents
 from app.crawl.run.state import RunState
 from app.models import Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
@@ -189,3 +193,37 @@ def store_titles(state: RunState, pages: Sequence[Retitled]) -> None:
                 .where(SourcePage.source_id == state.source.id, SourcePage.url == page.url)
                 .values(document_title=page.title, path_section=page.section)
             )
+
+
+def update_titles(state: RunState) -> None:
+    """Remove the prefix and suffix that titles share, and update sections, also on unchanged pages.
+
+    Raises:
+        EndsRun: The run was stopped.
+        ApiError: 404 for the site or the sync; 403 when the site is paused.
+    """
+    # A run of single pages sees too few titles to learn from, so it uses the suffix of the last complete run.
+    titles = state.retry(learn_titles if state.urls is None else load_titles)
+    sections = state.retry(count_sections)
+    after = ""
+    while pages := state.retry(pages_to_retitle, titles, sections, after):
+        try:
+            with guarded("writing", f"titles of run {state.run.id}"):
+                _retitle(state, pages)
+        except NotIndexed:
+            for page in pages:
+                _retitle_alone(state, page)
+        after = pages[-1].url
+        state.control.check()
+
+
+def _retitle(state: RunState, pages: Sequence[Retitled]) -> None:
+    documents = state.retry(retitled_documents, pages)
+    state.retry(put_documents, documents)
+    state.retry(store_titles, pages)
+
+
+def _retitle_alone(state: RunState, page: Retitled) -> None:
+    # The page keeps its former title, and the log says why.
+    with suppress(NotIndexed), guarded("writing", page.url):
+        _retitle(state, [page])

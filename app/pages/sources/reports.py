@@ -155,6 +155,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The page needs JavaScript, but the browser could not render it in time.",
         f"Check that the page opens quickly in a browser. {_NEXT_RUN}",
     ),
+    "internal_error": Explanation(
+        "that the crawler failed to read",
+        "A bug in the crawler kept it from reading the page.",
+        f"Tell the operator of this service, whose log describes the error. {_NEXT_RUN}",
+    ),
     "cancelled": Explanation(
         "not crawled", "The run was cancelled before it reached these pages.", "Run the source again."
     ),

@@ -10,7 +10,7 @@ from app.crawl.fetch.listings import fetch_feed, walk_sitemaps
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns
 from app.crawl.fetch.values import NotIndexed, Reason, Selectors
-from app.crawl.fetch.wordpress import walk_posts
+from app.crawl.fetch.wordpress import UnreadablePost, walk_posts
 from app.crawl.read.reader import PageReader
 from app.crawl.run.page_documents import field_rules, make_document, page_of_post
 from app.crawl.run.visits.visitor import Visitor, wait_at_most
@@ -44,6 +44,8 @@ def read_first_page(
 def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selectors) -> Mapping[str, Any]:
     if source.kind == "wordpress":
         for post in walk_posts(visitor.fetch_listing, source.url, reader.read_posts):
+            if isinstance(post, UnreadablePost):
+                raise NotIndexed(Reason.INTERNAL_ERROR, "The post cannot be read.")
             page = page_of_post(post, field_rules(source))
             return make_document(page, post.url, page.title).fields
         raise NotIndexed(Reason.EMPTY, "The blog has no published posts.")

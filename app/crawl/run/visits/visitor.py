@@ -13,6 +13,7 @@ from app.crawl.fetch.fetching import MAX_SECONDS, Fetcher
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns, polite
 from app.crawl.fetch.robots import Robots
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Reason, TryLater, Validators
 from app.crawl.run.outcomes import is_failure
 from app.models import Source
@@ -163,7 +164,8 @@ class Visitor:
         host = self._host_of(url)
         host.check()
         try:
-            fetched = fetch()
+            with guarded("page", url):
+                fetched = fetch()
         except NotIndexed as error:
             if is_failure(error.reason):
                 host.note_failure(error)
