@@ -30,6 +30,7 @@ from werkzeug.exceptions import HTTPException, NotFound, Unauthorized
 from app.clock import now
 from app.counters import COUNTER_STORE_FAILURES, COUNTER_STORE_SECONDS
 from app.counters.values import CountersUnavailable
+from app.crawl.fetch.unexpected import UNEXPECTED_ERRORS
 from app.crawl.sources.runs import ENDED_RUNS, count_waiting
 from app.models import Account, Site
 from app.plans import QUOTA_REFUSALS
@@ -86,8 +87,8 @@ DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, ENGINE_NOT_ASKED, COUNTER_STORE_SECONDS,
-    COUNTER_STORE_FAILURES, QUOTA_REFUSALS, LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES,
-    MIXED_SEARCHES,
+    COUNTER_STORE_FAILURES, QUOTA_REFUSALS, LOST_EVENTS, ENDED_RUNS, UNEXPECTED_ERRORS, EMBEDDER_SECONDS,
+    EMBEDDER_FAILURES, MIXED_SEARCHES,
 )  # fmt: skip
 """All counts of processes. No label identifies a customer."""
 _ENDED = "ended"

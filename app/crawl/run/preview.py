@@ -9,6 +9,7 @@ from typing import Any
 
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url
 from app.crawl.fetch.politeness import Turns
+from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import NotIndexed, Selectors
 from app.crawl.sources.checks import check_field_rules, check_selectors, check_url
 from app.errors import ApiError, ErrorCode
@@ -95,7 +96,7 @@ class Previewer:
 
         try:
             source = Source(kind=kind, url=checked_url, fields=[*map(dict, fields)], headers=dict(headers))
-            with waiting():
+            with waiting(), guarded("page", checked_url):
                 document = read_first_page(
                     source,
                     Selectors(**selectors),
