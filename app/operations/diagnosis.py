@@ -346,7 +346,8 @@ def _browser(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("browser", "ok", "Pages are read as sent: CRAWL_BROWSER is empty.")
         return
     # Imported here since it loads the modules that fetch pages.
-    from app.crawl.fetch.browser import Browser, BrowserError, is_address
+    from app.crawl.fetch.browser import Browser, is_address
+    from app.crawl.fetch.page_rendering import BrowserError
 
     try:
         with closing(Browser(location, "doctor")) as browser:

@@ -6,21 +6,22 @@ Playwright and its Node.js process are loaded when the first page is rendered.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.crawl.fetch.page_rendering import FetchResource, RenderedPage, Rendering
+from app.crawl.fetch.browser_turns import BrowserTurns
+from app.crawl.fetch.page_rendering import BrowserError, BrowserFailed, FetchResource, RenderedPage, Rendering
 from app.crawl.fetch.values import Fetched
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser as Chromium
-    from playwright.async_api import Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
 MAX_SECONDS = 20.0
 """Maximum seconds for rendering one page, including its requests."""
@@ -59,19 +60,22 @@ ARGUMENTS = (
 )
 """Arguments of a Chromium that this process starts, in addition to Playwright's."""
 
+_NO_ACCOUNT = 0
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class BrowserError(Exception):
-    """A page could not be rendered."""
+class BrowserDied(BrowserFailed):
+    """The browser ended or hung while it rendered a page."""
 
 
 class Browser:
     """Renders one page at a time, each in a new context without cookies, storage, or cache. Thread-safe.
 
-    A browser that hangs, crashes, or takes too much memory is ended, and the next page starts a new one.
+    Accounts take turns. A browser that hangs, crashes, or takes too much memory is ended, and the next page starts a
+    new one.
 
     Args:
         location: Path of a Chromium, or the ``ws://``, ``wss://``, ``http://``, or ``https://`` URL of one that speaks
@@ -93,43 +97,50 @@ class Browser:
         self._user_agent = user_agent
         self._max_seconds = max_seconds
         self._max_bytes = max_bytes
-        self._turn = threading.Lock()
+        self._turns = BrowserTurns()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._playwright: Playwright | None = None
         self._chromium: Chromium | None = None
         self._process_id: int | None = None
+        self._has_exceeded_memory = False
 
-    def render(self, page: Fetched, fetch: FetchResource, wait: Callable[[float], object]) -> RenderedPage:
-        """Run the scripts of a page.
+    @contextmanager
+    def turn(self, account: int, wait: Callable[[float], object]) -> Iterator[None]:
+        """Wait until the browser is free for a page of an account, and keep it.
+
+        Args:
+            account: ID of the account.
+            wait: Called about once a second while other pages are rendered; may raise.
+        """
+        with self._turns.take(account, wait):
+            yield
+
+    def render(self, page: Fetched, fetch: FetchResource) -> RenderedPage:
+        """Run the scripts of a page during a :meth:`turn`. If the browser fails meanwhile, run them once more.
 
         Args:
             page: The page as sent; its URL may have a fragment.
             fetch: Called in other threads.
-            wait: Called about once a second while other pages are rendered; may raise.
 
         Raises:
-            BrowserError: The page could not be rendered.
+            BrowserFailed: The browser cannot be started or reached, or failed twice.
+            BrowserError: The page takes too much time or memory, or cannot be read.
         """
-        while not self._turn.acquire(timeout=1.0):
-            wait(0.0)
-        try:
-            return self._call(self._render_in_browser(page, fetch))
-        finally:
-            self._turn.release()
+        return self._call(self._render(page, fetch))
 
     def version(self) -> str:
         """Start or reach the browser, and return its version.
 
         Raises:
-            BrowserError: The browser cannot be started or reached.
+            BrowserFailed: The browser cannot be started or reached.
         """
-        with self._turn:
+        with self.turn(_NO_ACCOUNT, _no_wait):
             return self._call(self._version())
 
     def close(self) -> None:
         """End the browser, and the thread that drives it."""
-        with self._turn:
+        with self.turn(_NO_ACCOUNT, _no_wait):
             if self._loop is None or self._thread is None:
                 return
             self._call(self._end(stop_driver=True))
@@ -147,14 +158,21 @@ class Browser:
     async def _version(self) -> str:
         return str((await self._started()).version)
 
-    async def _render_in_browser(self, page: Fetched, fetch: FetchResource) -> RenderedPage:
+    async def _render(self, page: Fetched, fetch: FetchResource) -> RenderedPage:
+        try:
+            return await self._render_once(await self._started(), page, fetch)
+        except BrowserDied as error:
+            log.warning("%s is rendered once more: %s", page.url, error)
+            return await self._render_once(await self._started(), page, fetch)
+
+    async def _render_once(self, chromium: Chromium, page: Fetched, fetch: FetchResource) -> RenderedPage:
         from playwright.async_api import Error
 
-        chromium = await self._started()
+        self._has_exceeded_memory = is_usable = False
         watch = asyncio.create_task(self._watch())
         visit = Rendering(page, fetch, self._max_seconds)
         try:
-            async with asyncio.timeout(self._max_seconds):
+            async with asyncio.timeout(self._max_seconds) as limit:
                 # The browser's own arguments cannot be set if it runs elsewhere, so each context has the proxy, too.
                 context = await chromium.new_context(
                     user_agent=self._user_agent,
@@ -164,18 +182,31 @@ class Browser:
                     reduced_motion="reduce",
                     proxy={"server": _NOWHERE, "bypass": _LOOPBACK_TOO},
                 )
-                rendered = await visit.render(context)
-                await context.unroute_all(behavior="ignoreErrors")
-                await context.close()
-                return rendered
+                try:
+                    return await visit.render(context)
+                finally:
+                    # Whatever happened to the page: its scripts would otherwise continue beside the next pages.
+                    is_usable = not limit.expired() and await _close(context)
         except (Error, TimeoutError) as error:
-            reason = "takes too long to render" if isinstance(error, TimeoutError) else "makes the browser fail"
-            log.info("%s %s: %s", page.url, reason, error)
-            await self._end()
-            raise BrowserError(f"The page {reason}.") from error
+            failure = await self._explain(chromium, error)
+            log.info("%s: %s (%s)", page.url, failure, error)
+            raise failure from error
         finally:
             watch.cancel()
             visit.close()
+            if not is_usable:
+                # With the driver, because that may be what failed.
+                await self._end(stop_driver=True)
+
+    async def _explain(self, chromium: Chromium, error: Exception) -> BrowserError:
+        """Return the error for a page, after asking the browser whether the page or the browser itself failed."""
+        if self._has_exceeded_memory:
+            return BrowserError("The page needs too much memory.")
+        if not await _within_seconds(_ask_version(chromium)):
+            return BrowserDied("The browser ended or does not respond.")
+        if isinstance(error, TimeoutError):
+            return BrowserError("The page takes too long to render.")
+        return BrowserError("The page makes the browser fail.")
 
     async def _started(self) -> Chromium:
         from playwright.async_api import Error, async_playwright
@@ -202,9 +233,9 @@ class Browser:
                     self._process_id = await _process_id(self._chromium)
                 return self._chromium
         except (Error, OSError, TimeoutError) as error:
-            await self._end()
+            await self._end(stop_driver=True)
             line = next(iter(str(error).strip().splitlines()), "") or "it takes too long"
-            raise BrowserError(f"The browser cannot be started: {line}") from error
+            raise BrowserFailed(f"The browser cannot be started: {line}") from error
 
     async def _end(self, *, stop_driver: bool = False) -> None:
         """End the browser by force if it does not end by itself."""
@@ -216,17 +247,22 @@ class Browser:
         if chromium is not None:
             await _within_seconds(chromium.close())
         if stop_driver and self._playwright is not None:
-            await _within_seconds(self._playwright.stop())
-            self._playwright = None
+            playwright, self._playwright = self._playwright, None
+            await _within_seconds(playwright.stop())
 
     async def _watch(self) -> None:
         process_id = self._process_id
         while process_id is not None:
             if _private_bytes(process_id) > self._max_bytes:
                 log.warning("The crawler's browser exceeded its memory and was ended.")
+                self._has_exceeded_memory = True
                 _kill(process_id)
                 return
             await asyncio.sleep(_WATCH_SECONDS)
+
+
+def _no_wait(seconds: float) -> None:
+    pass
 
 
 def is_address(location: str) -> bool:
@@ -245,13 +281,28 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-async def _within_seconds(step: Awaitable[object]) -> None:
+async def _close(context: BrowserContext) -> bool:
+    return await _within_seconds(context.unroute_all(behavior="ignoreErrors")) and await _within_seconds(
+        context.close()
+    )
+
+
+async def _ask_version(chromium: Chromium) -> None:
+    devtools = await chromium.new_browser_cdp_session()
+    await devtools.send("Browser.getVersion")
+    await devtools.detach()
+
+
+async def _within_seconds(step: Awaitable[object]) -> bool:
+    """Whether a step succeeds in time. A browser that fails or hangs is ended by force."""
     from playwright.async_api import Error
 
-    # A browser that fails or hangs here is ended by force anyway.
-    with contextlib.suppress(Error, TimeoutError):
+    try:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await step
+    except (Error, TimeoutError):
+        return False
+    return True
 
 
 async def _process_id(chromium: Chromium) -> int:
@@ -266,7 +317,7 @@ def _private_bytes(process_id: int) -> int:
     total, waiting = 0, [process_id]
     while waiting:
         folder = Path(f"/proc/{waiting.pop()}")
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             _, resident, shared, *_ = map(int, (folder / "statm").read_text().split())
             # Shared pages, such as the program itself, would otherwise count once for each of some ten processes.
             total += (resident - shared) * os.sysconf("SC_PAGE_SIZE")
@@ -277,5 +328,5 @@ def _private_bytes(process_id: int) -> int:
 
 def _kill(process_id: int) -> None:
     # Playwright starts the browser as the leader of a process group.
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.killpg(process_id, signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,10 @@ _QUIET_SECONDS = 0.5
 _SETTLE_SHARE = 0.75
 """Share of a page's seconds after which it is read as it is if it has not settled."""
 _POLL_SECONDS = 0.05
+_LITTLE_TEXT = 200
+"""Number of visible characters below which a settled page gets :data:`_LATE_SECONDS` to draw its text."""
+_LATE_SECONDS = 3.0
+"""Seconds that a page with little text may stay unchanged, since some pages draw their text by a timer."""
 _MAX_ROUNDS = 8
 """Number of checks, half a second apart, after which a page that changes but requests nothing is read as it is."""
 _FETCHERS = 4
@@ -40,11 +45,14 @@ _FORWARDED_PREFIX = "access-control-"
 
 _STATE = """
 new Promise(done => requestIdleCallback(
-  () => done(`${document.readyState} ${document.documentElement.outerHTML.length}`), {timeout: 3000}
+  () => done(`${document.readyState} ${document.documentElement?.outerHTML.length}`), {timeout: 3000}
 ))
 """
-"""Evaluates to the state of a page once its scripts are idle."""
-_DOCUMENT = f"document.documentElement.outerHTML.slice(0, {MAX_PAGE_BYTES})"
+"""Evaluates to the state of a page once its scripts are idle. Scripts may have removed the root element."""
+_TEXT_LENGTH = "document.body?.innerText.length ?? 0"
+_DOCUMENT = f"(document.documentElement?.outerHTML ?? '').slice(0, {MAX_PAGE_BYTES})"
+
+log = logging.getLogger(__name__)
 
 FetchResource = Callable[[str, float], Fetched]
 """Fetches a URL that a page requests, with all checks of the crawler, before a deadline in monotonic seconds.
@@ -52,6 +60,14 @@ FetchResource = Callable[[str, float], Fetched]
 Raises:
     NotIndexed: The URL cannot be fetched.
 """
+
+
+class BrowserError(Exception):
+    """A page could not be rendered."""
+
+
+class BrowserFailed(BrowserError):
+    """The browser cannot be started or reached, ended, or does not respond. The page may not be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +129,19 @@ class Rendering:
                     "returnByValue": True,
                 },
             )
+            if "exceptionDetails" in result:
+                raise BrowserError("The page cannot be read after its scripts have run.")
             return result["result"]["value"]
 
         await self._settle(evaluate)
         html = await evaluate(_DOCUMENT)
         return RenderedPage(f"<!doctype html>{html}", tuple(self.navigations))
 
-    async def _settle(self, evaluate: Callable[[str], Awaitable[str]]) -> None:
+    async def _settle(self, evaluate: Callable[[str], Awaitable[Any]]) -> None:
         """Wait until the page is complete, and neither requests nor changes anything anymore."""
         ends = time.monotonic() + self.max_seconds * _SETTLE_SHARE
         state, requests, rounds = "", 0, 0
+        late_ends: float | None = None
         while time.monotonic() < ends and rounds < _MAX_ROUNDS:
             if self.pending:
                 await asyncio.sleep(_POLL_SECONDS)
@@ -130,7 +149,13 @@ class Rendering:
             earlier = state, requests
             state, requests = await evaluate(_STATE), self.requests
             if (state, requests) == earlier and state.startswith("complete"):
-                return
+                if await evaluate(_TEXT_LENGTH) >= _LITTLE_TEXT:
+                    return
+                late_ends = late_ends or time.monotonic() + _LATE_SECONDS
+                if time.monotonic() >= late_ends:
+                    return
+                await asyncio.sleep(_QUIET_SECONDS)
+                continue
             # A page that changes without end, such as a clock, is read as it is.
             rounds = rounds + 1 if requests == earlier[1] else 0
             await asyncio.sleep(_QUIET_SECONDS)
@@ -183,6 +208,10 @@ class Rendering:
                 await route.fulfill(status=int(status), body="")
             else:
                 await route.abort("failed")
+        except Exception:
+            # The page must not wait for a response that never comes.
+            log.exception("%s requests %s, which cannot be fetched", self.page.url, url)
+            await route.abort("failed")
 
     def _fetch(self, url: str) -> Fetched:
         with time_limit(max(0.0, self.deadline - time.monotonic())):

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     BAD_SOURCE = "bad_source"
     NOT_RENDERED = "not_rendered"
+    BROWSER_FAILED = "browser_failed"
     INTERNAL_ERROR = "internal_error"
 
 

@@ -98,15 +98,18 @@ def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
         Admission(source, visitor.scope),
         urls=run.options.get("urls"),
         max_urls=MAX_URLS,
-        renderer=_renderer(parts, visitor, source),
+        renderer=_renderer(parts, visitor, source, site.account_id, run.slow_seconds),
     )
 
 
-def _renderer(parts: CrawlParts, visitor: Visitor, source: Source) -> Renderer | None:
+def _renderer(
+    parts: CrawlParts, visitor: Visitor, source: Source, account_id: int, slow_seconds: float
+) -> Renderer | None:
     if parts.browser is None or parts.public_network is None or source.render == "never":
         return None
     resources = Resources(visitor, source, parts.user_agent, parts.network, parts.public_network)
-    return Renderer(parts.browser, resources, visitor.wait, always=source.render == "always")
+    always = source.render == "always"
+    return Renderer(parts.browser, resources, visitor.wait, account_id, slow_seconds, always=always)
 
 
 def _run_or_hand_back(state: RunState) -> str:

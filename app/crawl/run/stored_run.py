@@ -106,6 +106,8 @@ def store_outcomes(state: RunState, outcomes: Sequence[Outcome], rendered: int) 
         discovered += [DiscoveredUrl(outcome.url, 0) for outcome in outcomes]
         add_urls(session, run, discovered, state.admission, state.max_urls)
         run.rendered += rendered
+        if state.renderer is not None:
+            run.slow_seconds = state.renderer.slow_seconds
         crawled_before = run.indexed + run.unchanged
         for outcome in outcomes:
             removed = outcome.obsolete_id is not None

@@ -152,8 +152,14 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "not_rendered": Explanation(
         "not rendered",
-        "The page needs JavaScript, but the browser could not render it in time.",
+        "The page needs JavaScript, but the browser could not render it in time, or slow pages had used up the run’s "
+        "time.",
         f"Check that the page opens quickly in a browser. {_NEXT_RUN}",
+    ),
+    "browser_failed": Explanation(
+        "not rendered, since the browser failed",
+        "The page needs JavaScript, but this service’s browser could not be started, ended, or did not respond.",
+        f"You don’t need to change the page. {_NEXT_RUN}",
     ),
     "internal_error": Explanation(
         "that the crawler failed to read",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from app.crawl.fetch.browser import Browser, BrowserError
-from app.crawl.fetch.page_rendering import RenderedPage
+from app.crawl.fetch.browser import Browser
+from app.crawl.fetch.page_rendering import BrowserError, BrowserFailed, RenderedPage, Rendering
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 URL = "https://www.example.com/"
@@ -62,25 +64,117 @@ def test_page_that_hangs_or_fills_memory_is_aborted_and_the_next_page_is_rendere
 ) -> None:
     started_at = time.monotonic()
     with pytest.raises(BrowserError):
-        hasty_browser.render(page(script), recorder, time.sleep)
+        hasty_browser.render(page(script), recorder)
     assert time.monotonic() - started_at < 60
     assert "rendered" in render_patiently(hasty_browser, page(WRITE), recorder).html
+
+
+def contexts(browser: Browser) -> int:
+    assert browser._chromium is not None
+    return len(browser._chromium.contexts)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{WRITE}; document.documentElement.remove()",
+        "setTimeout(() => document.documentElement.remove(), 300)",
+        "setTimeout(() => location = 'about:blank', 300)",
+        "document.replaceChild(document.createElement('div'), document.documentElement)",
+        "setInterval(() => { document.open(); document.write('<p>again'); document.close() }, 10)",
+    ],
+)
+def test_page_that_removes_what_is_read_leaves_no_context_and_the_browser_stays(
+    patient_browser: Browser, recorder: Recorder, script: str
+) -> None:
+    render_patiently(patient_browser, page(WRITE), recorder)
+    chromium = patient_browser._chromium
+    with suppress(BrowserError):
+        patient_browser.render(page(f"setInterval(() => 0); {script}"), recorder)
+    assert patient_browser._chromium is chromium
+    assert contexts(patient_browser) == 0
+
+
+def test_context_is_closed_after_an_unexpected_error(
+    patient_browser: Browser, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render_patiently(patient_browser, page(WRITE), recorder)
+
+    async def fail(*args: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Rendering, "_settle", fail)
+    with pytest.raises(ZeroDivisionError):
+        patient_browser.render(page(WRITE), recorder)
+    assert contexts(patient_browser) == 0
+
+
+def end_by(browser: Browser, number: int) -> None:
+    assert browser._process_id is not None
+    os.killpg(browser._process_id, number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_page_is_rendered_once_more_if_the_browser_dies_or_hangs(chromium_path: str, number: int) -> None:
+    with closing(Browser(chromium_path, "bot", max_seconds=10.0)) as browser:
+        attempts: list[str] = []
+
+        def fetch(url: str, deadline: float) -> Fetched:
+            attempts.append(url)
+            if len(attempts) == 1:
+                end_by(browser, number)
+            return Fetched(url, 200, {"content-type": "text/javascript"}, WRITE.encode())
+
+        target = page("document.head.append(Object.assign(document.createElement('script'), {src: '/app.js'}))")
+        assert "rendered" in browser.render(target, fetch).html
+        assert len(attempts) == 2
+
+
+def test_browser_that_dies_twice_is_to_blame_and_not_the_page(chromium_path: str) -> None:
+    with closing(Browser(chromium_path, "bot")) as browser:
+        attempts: list[str] = []
+
+        def fetch(url: str, deadline: float) -> Fetched:
+            attempts.append(url)
+            end_by(browser, signal.SIGKILL)
+            raise NotIndexed(Reason.UNREACHABLE, "No response.")
+
+        with pytest.raises(BrowserFailed):
+            browser.render(page("fetch('/data')"), fetch)
+        assert len(attempts) == 2
+
+
+@pytest.mark.parametrize("milliseconds", [800, 1500, 2500])
+def test_text_that_a_timer_draws_is_read(patient_browser: Browser, recorder: Recorder, milliseconds: int) -> None:
+    rendered = render_patiently(patient_browser, page(f"setTimeout(() => {{ {WRITE} }}, {milliseconds})"), recorder)
+    assert "</script>rendered" in rendered.html
+
+
+def test_resource_that_fails_unexpectedly_does_not_hold_the_page(
+    patient_browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(url: str, deadline: float) -> Fetched:
+        raise ZeroDivisionError
+
+    script = f"fetch('/data').catch(() => {{ {WRITE} }})"
+    assert "</script>rendered" in patient_browser.render(page(script), fail).html
+    assert "ZeroDivisionError" in caplog.text
 
 
 def render_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> RenderedPage:
     """Render a page, and repeat it if the machine was too busy the first time."""
     try:
-        return browser.render(target, recorder, time.sleep)
+        return browser.render(target, recorder)
     except BrowserError:
-        return browser.render(target, recorder, time.sleep)
+        return browser.render(target, recorder)
 
 
 def test_page_that_takes_a_gigabyte_of_memory_ends_the_browser_before_the_time_limit(
     patient_browser: Browser, recorder: Recorder
 ) -> None:
     grow = "const kept = []; function grow() { kept.push(new Uint8Array(1 << 26).fill(1)); setTimeout(grow) } grow()"
-    with pytest.raises(BrowserError, match="makes the browser fail"):
-        patient_browser.render(page(grow), recorder, time.sleep)
+    with pytest.raises(BrowserError, match="too much memory"):
+        patient_browser.render(page(grow), recorder)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +328,9 @@ def test_rendered_pages_share_no_cookies_storage_or_cache(patient_browser: Brows
 
 def test_browser_that_cannot_be_started_raises_browser_error(recorder: Recorder) -> None:
     with closing(Browser("/nonexistent/chromium", "bot")) as browser, pytest.raises(BrowserError, match="started"):
-        browser.render(page(WRITE), recorder, time.sleep)
+        browser.render(page(WRITE), recorder)
     with closing(Browser("ws://127.0.0.1:9", "bot")) as browser, pytest.raises(BrowserError, match="started"):
-        browser.render(page(WRITE), recorder, time.sleep)
+        browser.render(page(WRITE), recorder)
 
 
 def test_closing_the_browser_leaves_no_process(chromium_path: str, recorder: Recorder) -> None:

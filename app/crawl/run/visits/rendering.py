@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url, route_of
-from app.crawl.fetch.browser import Browser, BrowserError
+from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.fetching import Fetcher
 from app.crawl.fetch.network import Network
-from app.crawl.fetch.page_rendering import MAX_RESOURCE_BYTES
+from app.crawl.fetch.page_rendering import MAX_RESOURCE_BYTES, BrowserError, BrowserFailed, RenderedPage
 from app.crawl.fetch.politeness import polite
 from app.crawl.fetch.robots import Robots
+from app.crawl.fetch.unexpected import EndsRun
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Page, Reason
 from app.crawl.read.links import absolute_address
 from app.crawl.run.visits.visitor import Visitor
@@ -26,6 +27,10 @@ MAX_BARREN_PAGES = 5
 """Consecutive pages without more text after rendering, after which ``auto`` stops using the browser."""
 MAX_FAILURES = 5
 """Consecutive pages that could not be rendered, after which a run stops using the browser."""
+QUICK_SECONDS = 5.0
+"""Seconds of the browser that every page may take."""
+MAX_SLOW_SECONDS = 900.0
+"""Maximum seconds beyond :data:`QUICK_SECONDS`, summed over the pages of a run, which then stops using the browser."""
 MAX_CACHED_BYTES = 32 * 1_048_576
 """Maximum size of the resources that a run keeps for its next pages."""
 
@@ -91,7 +96,10 @@ class Resources:
         def wait(seconds: float) -> None:
             if time.monotonic() + seconds > deadline:
                 raise NotIndexed(Reason.TIMEOUT, "The host asks the crawler to wait too long.")
-            self._visitor.wait(seconds)
+            try:
+                self._visitor.wait(seconds)
+            except EndsRun as error:
+                raise NotIndexed(Reason.CANCELLED, "The run was stopped.") from error
 
         def visit(target: str) -> AbstractContextManager[None]:
             crawl_delay = robots.check(target).crawl_delay
@@ -129,18 +137,33 @@ class Renderer:
     """Renders the pages of one run that need it. Thread-safe.
 
     Args:
+        wait: Called about once a second while other pages are rendered; may raise.
+        account_id: The account whose turns at the browser the run uses.
+        slow_seconds: The initial value of the attribute.
         always: Whether to render all pages with scripts, instead of only pages with little text.
+
+    Attributes:
+        slow_seconds: Seconds of the browser that the run has spent on slow pages.
     """
 
     def __init__(
-        self, browser: Browser, resources: Resources, wait: Callable[[float], object], *, always: bool = False
+        self,
+        browser: Browser,
+        resources: Resources,
+        wait: Callable[[float], object],
+        account_id: int,
+        slow_seconds: float = 0.0,
+        *,
+        always: bool = False,
     ):
+        self.slow_seconds = slow_seconds
+        self._account_id = account_id
         self._browser = browser
         self._resources = resources
         self._wait = wait
         self._always = always
         self._barren_pages = 0
-        self._failures = 0
+        self._failures: list[BrowserError] = []
 
     def render(self, queued_url: str, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
         """Read a page as sent or, if it needs a browser, as rendered.
@@ -160,7 +183,8 @@ class Renderer:
             rendered, rendered_page = self._render_in_browser(addressed, read)
         except BrowserError as error:
             if route or _has_little_text(page):
-                raise NotIndexed(Reason.NOT_RENDERED, str(error)) from error
+                reason = Reason.BROWSER_FAILED if isinstance(error, BrowserFailed) else Reason.NOT_RENDERED
+                raise NotIndexed(reason, str(error)) from error
             return fetched, page
         barren = len(rendered_page.content) <= len(page.content) and not set(rendered_page.links) - set(page.links)
         self._barren_pages = self._barren_pages + 1 if barren else 0
@@ -172,16 +196,17 @@ class Renderer:
         return page.has_scripts and _has_little_text(page) and self._barren_pages < MAX_BARREN_PAGES
 
     def _render_in_browser(self, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
-        if self._failures >= MAX_FAILURES:
-            raise BrowserError("The browser failed for several pages in a row.")
+        if len(self._failures) >= MAX_FAILURES:
+            # The page is not to blame if the browser itself failed before.
+            raise type(self._failures[-1])("The browser failed for several pages in a row.")
+        if self.slow_seconds > MAX_SLOW_SECONDS:
+            raise BrowserError("Other pages of the run have used the browser for too long.")
         try:
-            result = self._browser.render(
-                fetched, lambda url, deadline: self._resources.fetch(url, fetched.url, deadline), self._wait
-            )
-        except BrowserError:
-            self._failures += 1
+            result = self._take_turn(fetched)
+        except BrowserError as error:
+            self._failures.append(error)
             raise
-        self._failures = 0
+        self._failures.clear()
         headers = {name: value for name, value in fetched.headers.items() if name not in _STALE_HEADERS}
         headers["content-type"] = "text/html; charset=utf-8"
         body = result.html.encode(errors="replace")
@@ -196,6 +221,16 @@ class Renderer:
             # application's file is not meant for its routes.
             page = replace(page, sections=(), canonical=None if page.canonical == address else page.canonical)
         return rendered, page
+
+    def _take_turn(self, fetched: Fetched) -> RenderedPage:
+        with self._browser.turn(self._account_id, self._wait):
+            started_at = time.monotonic()
+            try:
+                return self._browser.render(
+                    fetched, lambda url, deadline: self._resources.fetch(url, fetched.url, deadline)
+                )
+            finally:
+                self.slow_seconds += max(0.0, time.monotonic() - started_at - QUICK_SECONDS)
 
 
 def _has_little_text(page: Page) -> bool:

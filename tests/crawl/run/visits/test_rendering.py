@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 
-from app.crawl.fetch.browser import Browser, BrowserError
+from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.network import Network
-from app.crawl.fetch.page_rendering import RenderedPage
+from app.crawl.fetch.page_rendering import BrowserError, BrowserFailed, RenderedPage
+from app.crawl.fetch.politeness import Turn
 from app.crawl.fetch.values import Fetched, NotIndexed
-from tests.crawl.run.conftest import Runner
+from app.crawl.run.execution import execute
+from app.crawl.run.state import RunControl
+from app.crawl.run.visits.rendering import Resources
+from app.crawl.run.visits.visitor import Visitor
+from tests.crawl.run.conftest import FreeTurns, Runner
 from tests.crawl.run.websites import Answer, Website
 
 LONG = "The harbor has a text of its own. " * 30
@@ -30,9 +35,11 @@ class FakeBrowser:
     rendered: list[str] = field(default_factory=list)
     responses: list[str] = field(default_factory=list)
 
-    def render(
-        self, page: Fetched, fetch: Callable[[str, float], Fetched], wait: Callable[[float], object]
-    ) -> RenderedPage:
+    @contextmanager
+    def turn(self, account: int, wait: Callable[[float], object]) -> Iterator[None]:
+        yield
+
+    def render(self, page: Fetched, fetch: Callable[[str, float], Fetched]) -> RenderedPage:
         self.rendered.append(page.url)
         for url in self.requests:
             try:
@@ -122,6 +129,76 @@ def test_page_with_text_is_read_as_sent_if_it_cannot_be_rendered(
     assert rendering.run(rendering.add("/", render="always")).indexed == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(BrowserError("The page cannot be read."), "not_rendered"), (BrowserFailed("It died."), "browser_failed")],
+)
+def test_report_does_not_blame_the_page_for_a_failed_browser(
+    rendering: Runner, fake: FakeBrowser, website: Website, error: BrowserError, reason: str
+) -> None:
+    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(8))
+    website.pages["/"] = html(page("Start.", links))
+    website.pages |= {f"/{number}": html(SHELL) for number in range(8)}
+    fake.answer = lambda url: error
+    run = rendering.run(rendering.add("/"))
+    # Also for the pages after the fifth, for which the browser is not tried.
+    assert rendering.left_out(run) == {f"/{number}": reason for number in range(8)}
+    assert (run.error or {}).get("code") == ("incomplete" if reason == "browser_failed" else None)
+
+
+def test_run_with_slow_pages_stops_using_the_browser_and_a_continued_run_does_so_too(
+    rendering: Runner, fake: FakeBrowser, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.crawl.run.visits.rendering.QUICK_SECONDS", -400.0)
+    website.pages = {f"/{number}": html(SHELL) for number in range(10)}
+    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(10))
+    website.pages["/"] = html(page("Start.", links))
+    fake.answer = lambda url: page(f"Text of {url}.")
+    source = rendering.add("/")
+    run_id = rendering.request(source)
+    control = RunControl()
+
+    def interrupt(path: str) -> None:
+        if path == "/5":
+            control.interrupt()
+
+    website.before = interrupt
+    execute(rendering.parts, rendering.claim(), control)
+    website.before = lambda path: None
+    slow_seconds = rendering.load(run_id).slow_seconds
+    execute(rendering.parts, rendering.claim(), RunControl())
+
+    assert slow_seconds > 900
+    # The third page was begun before the second one had exceeded the limit.
+    assert 3 <= len(fake.rendered) <= 4
+    run = rendering.load(run_id)
+    assert set(rendering.left_out(run).values()) == {"not_rendered"}
+    assert (run.status, run.indexed) == ("finished", 1 + len(fake.rendered))
+
+
+def test_resources_of_a_stopped_run_are_not_fetched(rendering: Runner, website: Website) -> None:
+    parts = rendering.parts
+    assert parts.public_network is not None
+    control = RunControl()
+    control.cancel()
+    source = rendering.add("/")
+    visitor = Visitor(parts.network, BusyTurns(), source, "bot", control.wait)
+    resources = Resources(visitor, source, "bot", parts.network, parts.public_network)
+    with pytest.raises(NotIndexed) as refusal:
+        resources.fetch(website.address("/data.json"), website.address("/"), float("inf"))
+    assert refusal.value.reason == "cancelled"
+
+
+class BusyTurns(FreeTurns):
+    """Always asks to wait, except for robots.txt, which comes first."""
+
+    taken = 0
+
+    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        self.taken += 1
+        return super().take(host) if self.taken == 1 else 1.0
+
+
 def test_repeatedly_failing_browser_is_not_tried_for_every_page(
     rendering: Runner, fake: FakeBrowser, website: Website
 ) -> None:
@@ -209,9 +286,6 @@ def test_headers_of_the_source_are_sent_only_for_pages_of_its_own_origin(
     fake.requests = (website.address("/data.json"),)
     rendering.run(rendering.add("/", headers={"Authorization": "Basic secret"}))
     assert all(sent.get("authorization") == "Basic secret" for sent in website.sent)
-
-    from app.crawl.run.visits.rendering import Resources
-    from app.crawl.run.visits.visitor import Visitor
 
     parts = rendering.parts
     assert parts.public_network is not None
