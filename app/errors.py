@@ -20,6 +20,7 @@ class ErrorCode(StrEnum):
     INVALID_FILTER = "invalid_filter"
     INVALID_SORT = "invalid_sort"
     INVALID_FACET = "invalid_facet"
+    BROWSER_UNAVAILABLE = "browser_unavailable"
     BATCH_TOO_LARGE = "batch_too_large"
     ANSWER_TOO_LARGE = "answer_too_large"
     SYNC_RUNNING = "sync_running"
@@ -80,6 +81,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_FILTER: 400,
     ErrorCode.INVALID_SORT: 400,
     ErrorCode.INVALID_FACET: 400,
+    ErrorCode.BROWSER_UNAVAILABLE: 400,
     ErrorCode.BATCH_TOO_LARGE: 400,
     ErrorCode.ANSWER_TOO_LARGE: 400,
     ErrorCode.SYNC_RUNNING: 400,

@@ -67,7 +67,12 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.operation(
     "createSource",
     _POLICY,
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
+    errors=(
+        ErrorCode.SITE_NOT_FOUND,
+        ErrorCode.SITE_INACTIVE,
+        ErrorCode.SOURCE_LIMIT_REACHED,
+        ErrorCode.BROWSER_UNAVAILABLE,
+    ),
     body=True,
 )
 @blp.arguments(SourceCreateSchema)
@@ -86,9 +91,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Preview a page: its document, or why it would be skipped. Nothing is stored."""
     preview = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
-    return (
-        {"document": preview.document} if preview.document is not None else {"document": None, "reason": preview.reason}
-    )
+    return {"document": preview.document, **({"reason": preview.reason} if preview.reason is not None else {})}
 
 
 @blp.route(SITE_SOURCES + "/lookup", methods=["GET"])
@@ -115,7 +118,7 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     SOURCE,
     ("updateSource", "patchSource"),
     _POLICY,
-    _ERRORS,
+    (*_ERRORS, ErrorCode.BROWSER_UNAVAILABLE),
     SourceUpdateSchema,
     SourceAnswerSchema,
 )

@@ -84,6 +84,13 @@ _ERRORS = (
     rejected(BackendRejected("sort", "Results cannot be sorted by 'content'.")),
     rejected(BackendRejected("facets", "The values of 'content' cannot be counted.")),
     ApiError(
+        ErrorCode.BROWSER_UNAVAILABLE,
+        "render requires a browser, which this service does not have",
+        details=[
+            Detail("render", "browser_unavailable", "render requires a browser, which this service does not have")
+        ],
+    ),
+    ApiError(
         ErrorCode.BATCH_TOO_LARGE,
         "documents must contain at most 10000 documents",
         details=[Detail("documents", "batch_too_large", "documents must contain at most 10000 documents")],

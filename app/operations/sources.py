@@ -106,7 +106,8 @@ def update_source(
 
 def _check_render(runtime: Runtime, fields: Mapping[str, Any]) -> None:
     if fields.get("render") == "always" and not runtime.settings.crawl_browser:
-        raise field_error("render", "unavailable", "requires a browser, which this service does not have")
+        problem = field_error("render", "browser_unavailable", "requires a browser, which this service does not have")
+        raise ApiError(ErrorCode.BROWSER_UNAVAILABLE, problem.message, details=problem.details)
 
 
 def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -227,7 +228,7 @@ def preview_page(
     """Fetch and read one page of a site without storing it.
 
     Args:
-        fields: ``url``, ``selectors``, ``fields``, and ``headers``.
+        fields: ``url``, ``selectors``, ``fields``, ``headers``, and ``render``.
         kind: For kinds other than ``website``, the first page that the URL lists is read.
         source_id: Source whose stored headers are sent to its host, and whose rules apply if none are sent.
 
@@ -236,7 +237,7 @@ def preview_page(
     """
     count_attempt(runtime, [read_pages_window(caller.account.id)], "pages")
     fields = _with_scheme(runtime, caller, site_id, fields)
-    headers, headers_url, rules = fields["headers"], None, fields["fields"]
+    headers, headers_url, rules, mode = fields["headers"], None, fields["fields"], fields["render"]
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
         if source_id is not None:
@@ -244,6 +245,7 @@ def preview_page(
             if not headers:
                 headers, headers_url = source.headers, source.url
             rules = source.fields if rules is None else rules
+            mode = mode or source.render
     return runtime.previewer.preview(
         site,
         fields["url"],
@@ -252,6 +254,7 @@ def preview_page(
         fields=rules or (),
         headers=headers,
         headers_url=headers_url,
+        render=mode or "auto",
     )
 
 

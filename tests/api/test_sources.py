@@ -166,10 +166,14 @@ def test_source_accepts_every_option(tenant: Tenant) -> None:
 def test_source_that_always_renders_is_rejected_without_a_browser(tenant: Tenant) -> None:
     source = create(tenant)
     message = "render requires a browser, which this service does not have"
-    problem = {"field": "render", "code": "unavailable", "message": message}
-    answer = tenant.private.put(path_of(source), json={"render": "always"})
-    assert answer.status_code == 400
-    assert answer.get_json()["details"] == [problem]
+    problem = {"field": "render", "code": "browser_unavailable", "message": message}
+    fields = {"kind": "website", "url": "https://www.example.com/app", "render": "always"}
+    for answer in (
+        tenant.private.put(path_of(source), json={"render": "always"}),
+        tenant.private.post(sources_of(tenant), json=fields),
+    ):
+        assert answer.status_code == 400
+        assert answer.get_json() == {"error": "browser_unavailable", "message": message, "details": [problem]}
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["render"] == "auto"
 
 
@@ -249,7 +253,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"max_pages": "10"}, "max_pages"),
     ({"max_depth": -1}, "max_depth"),
     ({"render": "sometimes"}, "render"),
-    ({"render": "always"}, "render"),
     ({"headers": []}, "headers"),
     ({"headers": {f"X-{number}": "x" for number in range(6)}}, "headers"),
     ({"headers": {"X-A": "1", "x-a": "2"}}, "headers"),
