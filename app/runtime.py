@@ -169,7 +169,10 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         writer=writer,
         syncs=Syncs(database, counters, indexer),
         previewer=Previewer(
-            SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
+            SharedTurns(database),
+            user_agent(settings.public_url),
+            private_addresses=settings.crawl_private_addresses,
+            has_browser=bool(settings.crawl_browser),
         ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),

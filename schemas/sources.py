@@ -191,7 +191,7 @@ _MAX_PAGES = {"title": "Maximum pages", "description": "Maximum number of indexe
 _RENDER = {
     "title": "JavaScript",
     "description": "Pages that a browser renders before they are read: `auto`, those with scripts and little text; "
-    "`always`, all with scripts. Without a browser, `always` is refused.",
+    "`always`, all with scripts. Without a browser, `always` is rejected.",
 }
 _MAX_DEPTH = {
     "title": "Maximum depth",
@@ -326,10 +326,16 @@ class PreviewSchema(BodySchema):
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
     fields_ = _rules(load_default=None)
     headers = Headers(load_default=dict, metadata=dict(_HEADERS))
+    render = Text(choices=RENDER_MODES, load_default=None, metadata=dict(_RENDER))
 
 
 class PreviewAnswerSchema(Schema):
     """The document that the page would become, or the reason why it would not be indexed."""
 
     document = fields.Dict(required=True, allow_none=True)
-    reason = fields.String(metadata={"description": "Present if `document` is null."})
+    reason = fields.String(
+        metadata={
+            "description": "Why `document` is null; or `needs_browser`: the document shows the page as the server "
+            "sends it, but runs render it."
+        }
+    )

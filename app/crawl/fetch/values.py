@@ -54,6 +54,8 @@ class Reason(StrEnum):
     BAD_SOURCE = "bad_source"
     NOT_RENDERED = "not_rendered"
     BROWSER_FAILED = "browser_failed"
+    NEEDS_BROWSER = "needs_browser"
+    """Only in previews, which show pages as sent: runs render the page in a browser."""
     INTERNAL_ERROR = "internal_error"
 
 

@@ -108,8 +108,7 @@ def _renderer(
     if parts.browser is None or parts.public_network is None or source.render == "never":
         return None
     resources = Resources(visitor, source, parts.user_agent, parts.network, parts.public_network)
-    always = source.render == "always"
-    return Renderer(parts.browser, resources, visitor.wait, account_id, slow_seconds, always=always)
+    return Renderer(parts.browser, resources, visitor.wait, account_id, slow_seconds, mode=source.render)
 
 
 def _run_or_hand_back(state: RunState) -> str:

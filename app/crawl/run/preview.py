@@ -10,7 +10,7 @@ from typing import Any
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url
 from app.crawl.fetch.politeness import Turns
 from app.crawl.fetch.unexpected import guarded
-from app.crawl.fetch.values import NotIndexed, Selectors
+from app.crawl.fetch.values import NotIndexed, Reason, Selectors
 from app.crawl.sources.checks import check_field_rules, check_selectors, check_url
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
@@ -28,7 +28,8 @@ class Preview:
 
     Attributes:
         document: The document that would be indexed, except that its title keeps what the site's titles share.
-        reason: The reason why the page would not be indexed.
+        reason: The reason why the page would not be indexed; or ``needs_browser``, perhaps with a document that shows
+            the page as sent, if a run renders the page in a browser before it reads it.
     """
 
     document: Mapping[str, Any] | None = None
@@ -53,9 +54,11 @@ class Previewer:
     Args:
         user_agent: The ``User-Agent`` header.
         private_addresses: Whether hosts may have private IP addresses.
+        has_browser: Whether runs can render pages.
     """
 
-    def __init__(self, turns: Turns, user_agent: str, *, private_addresses: bool):
+    def __init__(self, turns: Turns, user_agent: str, *, private_addresses: bool, has_browser: bool):
+        self._has_browser = has_browser
         self._turns = turns
         self._user_agent = user_agent
         self._private_addresses = private_addresses
@@ -71,12 +74,14 @@ class Previewer:
         fields: Sequence[Mapping[str, Any]] = (),
         headers: Mapping[str, str],
         headers_url: str | None = None,
+        render: str = "auto",
     ) -> Preview:
         """Fetch and read one page.
 
         Args:
             url: URL of the page; for kinds other than ``website``, URL of the list whose first page is previewed.
             fields: Rules for additional fields.
+            render: The source's ``render``.
             headers_url: URL whose host the headers may be sent to, which is the source's URL; by default, the page's.
 
         Raises:
@@ -95,17 +100,21 @@ class Previewer:
         from app.crawl.run.visits.first_page import read_first_page
 
         try:
-            source = Source(kind=kind, url=checked_url, fields=[*map(dict, fields)], headers=dict(headers))
+            source = Source(
+                kind=kind, url=checked_url, fields=[*map(dict, fields)], headers=dict(headers), render=render
+            )
             with waiting(), guarded("page", checked_url):
-                document = read_first_page(
+                first = read_first_page(
                     source,
                     Selectors(**selectors),
                     self._turns,
                     self._user_agent,
                     private_addresses=self._private_addresses,
+                    has_browser=self._has_browser,
                 )
+            document, reason = first.document, Reason.NEEDS_BROWSER if first.needs_browser else None
             domain = {"domain": host_of(str(document["url"]))} if site.domains else {}
-            return Preview(document=domain | dict(document))
+            return Preview(document=domain | dict(document), reason=reason)
         except NotIndexed as error:
             return Preview(reason=error.reason)
         finally:

@@ -161,6 +161,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The page needs JavaScript, but this service’s browser could not be started, ended, or did not respond.",
         f"You don’t need to change the page. {_NEXT_RUN}",
     ),
+    "needs_browser": Explanation(
+        "as the server sends it",
+        "The page needs JavaScript. A run renders it in a browser, but previews show pages as the server sends them.",
+        "Save the source and run it to see the page’s text.",
+    ),
     "internal_error": Explanation(
         "that the crawler failed to read",
         "A bug in the crawler kept it from reading the page.",

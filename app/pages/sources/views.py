@@ -348,6 +348,7 @@ def preview_page(site_id: int) -> str:
         "url": form.get("url", ""),
         "selectors": read_selectors(form),
         "headers": read_headers(form),
+        **({"render": form["render"]} if "render" in form else {}),
         **sent_rules(),
     }
     fields = load_values(PreviewSchema(), values)

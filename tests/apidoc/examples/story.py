@@ -199,8 +199,9 @@ class Story:
         self._private("POST", f"/api/v1/sync/{sync}/finish")
 
     def _before_previewPage(self) -> None:
-        def read(source: Any, selectors: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-            return {name: HOURS[name] for name in ("title", "content")} | {"id": source.url, "url": source.url}
+        def read(source: Any, selectors: Any, *args: Any, **kwargs: Any) -> first_page.FirstPage:
+            fields = {name: HOURS[name] for name in ("title", "content")}
+            return first_page.FirstPage(fields | {"id": source.url, "url": source.url})
 
         self._patch.setattr(first_page, "read_first_page", read)
 

@@ -13,6 +13,7 @@ from app.crawl.run import preview
 from app.crawl.run.visits import first_page, visitor
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
+from tests.crawl.conftest import UnexpectedErrors
 from tests.crawl.run.websites import Answer, Website, crawling_tenant, html, serving
 from tests.patience import PATIENCE_SECONDS
 from tests.waiting import noted_calls, noted_places
@@ -293,3 +294,47 @@ def test_waiting_for_a_previewed_page_lets_other_requests_work(
         asked = noted_calls(monkeypatch, visitor, "responds", places)
         tenant.app.extensions["runtime"].previewer.complete_url(website.url.removeprefix("http://"))
     assert (read, asked) == ([True], [True, True])
+
+
+SHELL = "<!doctype html><title>App</title>{text}<div id=app></div><script src=/app.js></script>"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "content", "reason"),
+    [
+        ("", {}, None, "needs_browser"),
+        ("", {"render": "never"}, None, "empty"),
+        ("<p>Loading the museum", {}, "Loading the museum", "needs_browser"),
+        ("<p>" + TEXT * 10, {}, TEXT * 10, None),
+        ("<p>" + TEXT * 10, {"render": "always"}, TEXT * 10, "needs_browser"),
+        ("<meta name=robots content=noindex>", {}, None, "noindex"),
+    ],
+)
+def test_preview_says_that_a_run_renders_the_page(
+    tmp_path: Path, website: Website, text: str, options: dict[str, Any], content: str | None, reason: str | None
+) -> None:
+    website.pages["/app"] = Answer(SHELL.format(text=text).encode(), headers={"Content-Type": "text/html"})
+    with crawling_tenant(tmp_path, website, crawl_browser="/usr/bin/chromium") as tenant:
+        answer = look(tenant, website.address("/app"), **options)
+        assert (answer["document"] or {}).get("content") == content
+        assert answer.get("reason") == reason
+        if reason == "needs_browser":
+            form = {"kind": "website", "url": website.address("/app"), **options}
+            shown = tenant.browser.post(f"/api/sites/{tenant.site_id}/sources/preview", data=form)
+            assert "renders it in a browser" in shown.get_data(as_text=True)
+
+
+def test_preview_without_a_browser_shows_what_a_run_reads(website: Website, tenant: Tenant) -> None:
+    website.pages["/app"] = Answer(SHELL.format(text="").encode(), headers={"Content-Type": "text/html"})
+    assert look(tenant, website.address("/app")) == {"document": None, "reason": "empty"}
+
+
+def test_preview_reports_a_bug_instead_of_failing(
+    tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch, unexpected_errors: UnexpectedErrors
+) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("app.crawl.run.visits.first_page.make_document", fail)
+    unexpected_errors.expected = {"page": 1}
+    assert look(tenant, website.url) == {"document": None, "reason": "internal_error"}

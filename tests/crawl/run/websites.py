@@ -116,9 +116,9 @@ class Website:
 
 
 @contextmanager
-def crawling_tenant(folder: Path, website: Website) -> Iterator[Tenant]:
+def crawling_tenant(folder: Path, website: Website, **settings: Any) -> Iterator[Tenant]:
     """Register a customer of an installation that may crawl private IP addresses; the website is their site."""
-    app = make_app(make_settings(folder, crawl_private_addresses=True))
+    app = make_app(make_settings(folder, crawl_private_addresses=True, **settings))
     tenant = register_tenant(app, "ann@example.com")
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url}))
     yield tenant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from app.crawl.fetch.listings import fetch_feed, walk_sitemaps
@@ -13,6 +14,7 @@ from app.crawl.fetch.values import NotIndexed, Reason, Selectors
 from app.crawl.fetch.wordpress import UnreadablePost, walk_posts
 from app.crawl.read.reader import PageReader
 from app.crawl.run.page_documents import field_rules, make_document, page_of_post
+from app.crawl.run.visits.rendering import mode_renders
 from app.crawl.run.visits.visitor import Visitor, wait_at_most
 from app.models import Source
 
@@ -22,13 +24,32 @@ MAX_CPU_SECONDS = 4
 """Maximum CPU seconds for reading the page or the list, in a separate process."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstPage:
+    """The document that a page would become as it is sent.
+
+    Attributes:
+        needs_browser: Whether a run renders the page before it reads it.
+    """
+
+    document: Mapping[str, Any]
+    needs_browser: bool = False
+
+
 def read_first_page(
-    source: Source, selectors: Selectors, turns: Turns, user_agent: str, *, private_addresses: bool
-) -> Mapping[str, Any]:
-    """Fetch and read the page of a ``website``, or the first page that another source lists.
+    source: Source,
+    selectors: Selectors,
+    turns: Turns,
+    user_agent: str,
+    *,
+    private_addresses: bool,
+    has_browser: bool,
+) -> FirstPage:
+    """Fetch and read the page of a ``website``, or the first page that another source lists, as it is sent.
 
     Args:
         user_agent: The ``User-Agent`` header.
+        has_browser: Whether runs of the source can render pages.
         private_addresses: Whether hosts may have private IP addresses.
 
     Raises:
@@ -38,24 +59,29 @@ def read_first_page(
         wait = wait_at_most(MAX_SECONDS)
         visitor = Visitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
         with closing(PageReader(MAX_CPU_SECONDS, MAX_SECONDS)) as reader:
-            return _read(visitor, reader, source, selectors)
+            return _read(visitor, reader, source, selectors, has_browser=has_browser)
 
 
-def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selectors) -> Mapping[str, Any]:
+def _read(
+    visitor: Visitor, reader: PageReader, source: Source, selectors: Selectors, *, has_browser: bool
+) -> FirstPage:
     if source.kind == "wordpress":
         for post in walk_posts(visitor.fetch_listing, source.url, reader.read_posts):
             if isinstance(post, UnreadablePost):
                 raise NotIndexed(Reason.INTERNAL_ERROR, "The post cannot be read.")
             page = page_of_post(post, field_rules(source))
-            return make_document(page, post.url, page.title).fields
+            return FirstPage(make_document(page, post.url, page.title).fields)
         raise NotIndexed(Reason.EMPTY, "The blog has no published posts.")
     fetched = visitor.fetch_page(_first_url(visitor, reader, source))
     page = reader.read(fetched, selectors, field_rules(source))
+    needs_browser = has_browser and not page.noindex and mode_renders(source.render, page)
+    if needs_browser and page.skip_reason is not None:
+        raise NotIndexed(Reason.NEEDS_BROWSER, "A run renders the page, which the preview does not.")
     if page.skip_reason is not None:
         raise NotIndexed(page.skip_reason, "The page cannot be indexed as a document.")
     if page.canonical not in (None, fetched.url) and _is_page(visitor, reader, page.canonical):
         raise NotIndexed(Reason.CANONICAL, "The page declares another URL as its canonical URL.")
-    return make_document(page, fetched.url, page.title).fields
+    return FirstPage(make_document(page, fetched.url, page.title).fields, needs_browser=needs_browser)
 
 
 def _is_page(visitor: Visitor, reader: PageReader, canonical: str) -> bool:

@@ -140,7 +140,7 @@ class Renderer:
         wait: Called about once a second while other pages are rendered; may raise.
         account_id: The account whose turns at the browser the run uses.
         slow_seconds: The initial value of the attribute.
-        always: Whether to render all pages with scripts, instead of only pages with little text.
+        mode: The source's ``render``: ``auto`` or ``always``.
 
     Attributes:
         slow_seconds: Seconds of the browser that the run has spent on slow pages.
@@ -154,14 +154,14 @@ class Renderer:
         account_id: int,
         slow_seconds: float = 0.0,
         *,
-        always: bool = False,
+        mode: str,
     ):
         self.slow_seconds = slow_seconds
         self._account_id = account_id
         self._browser = browser
         self._resources = resources
         self._wait = wait
-        self._always = always
+        self._mode = mode
         self._barren_pages = 0
         self._failures: list[BrowserError] = []
 
@@ -191,9 +191,7 @@ class Renderer:
         return rendered, rendered_page
 
     def _needs_browser(self, page: Page) -> bool:
-        if self._always:
-            return page.has_scripts
-        return page.has_scripts and _has_little_text(page) and self._barren_pages < MAX_BARREN_PAGES
+        return mode_renders(self._mode, page) and (self._mode == "always" or self._barren_pages < MAX_BARREN_PAGES)
 
     def _render_in_browser(self, fetched: Fetched, read: Callable[[Fetched], Page]) -> tuple[Fetched, Page]:
         if len(self._failures) >= MAX_FAILURES:
@@ -231,6 +229,15 @@ class Renderer:
                 )
             finally:
                 self.slow_seconds += max(0.0, time.monotonic() - started_at - QUICK_SECONDS)
+
+
+def mode_renders(mode: str, page: Page) -> bool:
+    """Whether a source renders a page that was read as sent.
+
+    Args:
+        mode: The source's ``render``.
+    """
+    return page.has_scripts and (mode == "always" or (mode == "auto" and _has_little_text(page)))
 
 
 def _has_little_text(page: Page) -> bool:
