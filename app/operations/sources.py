@@ -23,7 +23,7 @@ from app.crawl.sources.sources import SourceView
 from app.errors import ApiError, ErrorCode, field_error, validation_error
 from app.models import Site, SourceRun
 from app.operations import changing
-from app.operations.attempts import count_attempt, forgiving_outages
+from app.operations.attempts import count_attempt, counting
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
@@ -189,11 +189,13 @@ def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> Sou
     settings = runtime.settings
     with runtime.database.read() as session:
         source, site = sources.find_by_hook(session, token, settings.secret_key)
+    window = WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)
+    # Counted before the URLs are checked, since checking 100 URLs takes several times as long as a rejection.
+    with counting(runtime, [window], "runs by this hook"):
         checked = _check_addresses(site, urls, private_addresses=settings.crawl_private_addresses)
-    counted = count_attempt(runtime, [WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)], "runs by this hook")
-    with forgiving_outages(runtime, counted), runtime.database.write() as session:
-        source, _ = sources.find_by_hook(session, token, settings.secret_key, lock=True)
-        return runs.ensure_later_run(session, source, checked)
+        with runtime.database.write() as session:
+            source, _ = sources.find_by_hook(session, token, settings.secret_key, lock=True)
+            return runs.ensure_later_run(session, source, checked)
 
 
 def _check_addresses(site: Site, urls: Sequence[str] | None, *, private_addresses: bool) -> list[str] | None:

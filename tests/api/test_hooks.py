@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,6 +79,24 @@ def test_hook_is_limited_to_one_call_a_minute(
     assert_ok(send(tenant, other))
     clock.shift(timedelta(seconds=40))
     assert_ok(send(tenant, source))
+
+
+def test_rejected_hook_call_does_not_check_its_urls(tenant: Tenant, source: dict[str, Any]) -> None:
+    assert_ok(send(tenant, source))
+
+    # Checking 100 URLs would take several times as long as the rejection.
+    assert_error(send(tenant, source, json={"urls": ["https://elsewhere.example/"]}), 429, "rate_limit_exceeded")
+
+
+def test_one_of_many_concurrent_hook_calls_is_accepted_and_rejected_ones_store_nothing(
+    tenant: Tenant, source: dict[str, Any]
+) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: send(tenant, source, json={"urls": [f"{URL}{number}"]}), range(40)))
+
+    assert sorted(answer.status_code for answer in answers) == [200, *[429] * 39]
+    (run,) = (answer.get_json()["run"] for answer in answers if answer.status_code == 200)
+    assert len(options_of(tenant, run)["urls"]) == 1
 
 
 def test_hook_call_failed_by_an_outage_can_be_repeated_at_once(
