@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.crawl.fetch.browser_turns import BrowserTurns
+from app.crawl.fetch.account_turns import AccountTurns
 from app.crawl.fetch.page_rendering import BrowserError, BrowserFailed, FetchResource, RenderedPage, Rendering
 from app.crawl.fetch.values import Fetched
 
@@ -97,7 +97,7 @@ class Browser:
         self._user_agent = user_agent
         self._max_seconds = max_seconds
         self._max_bytes = max_bytes
-        self._turns = BrowserTurns()
+        self._turns = AccountTurns()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._playwright: Playwright | None = None

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from app.bounded_process import MAX_CPU_SECONDS, MAX_SECONDS, Bound, BoundedProcess, BoundExceeded
+from app.crawl.fetch.account_turns import AccountTurns
 from app.crawl.fetch.listings import Sitemap, read_feed, read_sitemap
 from app.crawl.fetch.responses import is_archive, media_type, sniff
 from app.crawl.fetch.unexpected import guarded
@@ -43,6 +47,19 @@ class PageReader:
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
         self._process = BoundedProcess(cpu_seconds, seconds)
+        self._turns = AccountTurns()
+        self._turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def of_account(self, account: int, wait: Callable[[float], object]) -> PageReader:
+        """Return a reader that uses the same process, in which accounts take turns by the time of their files.
+
+        Args:
+            account: ID of the account.
+            wait: Called about once a second while files of other accounts are read; may raise.
+        """
+        reader = copy(self)
+        reader._turn = partial(self._turns.take, account, wait)
+        return reader
 
     def close(self) -> None:
         """End the process."""
@@ -70,7 +87,7 @@ class PageReader:
 
     def _read(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:
         fetched = replace(fetched, headers=dict(fetched.headers))
-        with guarded("reading", fetched.url):
+        with guarded("reading", fetched.url), self._turn():
             return self._read_in_process(broken, read, fetched, *arguments)
 
     def _read_in_process(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from app.crawl.fetch.addresses import parse_url
@@ -88,7 +89,8 @@ def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
     run, source, site = control.retry(lambda: load_run(parts.database, claim))
     visitor = Visitor(parts.network, RetriedTurns(parts.turns, control), source, parts.user_agent, control.wait)
     return RunState(
-        parts,
+        # One customer's slow files must not delay the pages of all others.
+        replace(parts, reader=parts.reader.of_account(site.account_id, control.wait)),
         claim,
         control,
         run,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
+from app.crawl.fetch.account_turns import AccountTurns
 from app.crawl.fetch.values import FieldRules, NotIndexed, Selectors
 from app.crawl.read.reader import PageReader, read_page
 from tests.crawl.read.office.builders import docx, w_p, xlsx
@@ -196,3 +197,23 @@ def test_feed_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None
             reader.read_feed(fetched(items, "application/xml"))
         assert refusal.value.reason == "timeout"
         assert reader.read(fetched("<p>Boats")).content == "Boats"
+
+
+def test_accounts_take_turns_at_the_process_by_the_time_of_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    @contextmanager
+    def take(turns: AccountTurns, account: int, wait: Callable[[float], object]) -> Iterator[None]:
+        taken.append(account)
+        wait(0.0)
+        yield
+
+    monkeypatch.setattr(AccountTurns, "take", take)
+    waits: list[float] = []
+    with closing(PageReader()) as shared:
+        readers = [shared.of_account(account, waits.append) for account in (1, 2)]
+        for reader in readers:
+            assert reader.read(fetched("<p>Boats")).content == "Boats"
+        assert readers[0]._process is readers[1]._process
+    assert taken == [1, 2]
+    assert waits == [0.0, 0.0]

@@ -30,6 +30,7 @@ from app.services import sites
 from backends.errors import BackendUnavailable
 from schemas.sources import SourceCreateSchema
 from tests.answers import assert_ok
+from tests.crawl.conftest import UnexpectedErrors
 from tests.crawl.run.conftest import FreeTurns, Runner, counts
 from tests.crawl.run.websites import Answer, Website, html, serving
 from tests.services.webhooks.receiver import add_webhook, deliveries
@@ -1124,9 +1125,14 @@ def test_run_limited_to_unreadable_urls_fails_as_incomplete(runner: Runner, webs
     )
 
 
-def test_internal_error_fails_the_run_but_not_the_worker(
-    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_internal_error_at_the_start_page_fails_the_run_but_not_the_worker(
+    runner: Runner,
+    website: Website,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    unexpected_errors: UnexpectedErrors,
 ) -> None:
+    unexpected_errors.expected = {"page": 1}
     make_site(website, 3)
 
     def broken(*args: Any) -> None:

@@ -1,4 +1,4 @@
-"""Accounts share the time of a browser, however many pages they wait for."""
+"""Accounts share the time of a browser or a reading process, however many pages they wait for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.crawl.fetch.browser_turns import BrowserTurns
+from app.crawl.fetch.account_turns import AccountTurns
 from tests.patience import PATIENCE_SECONDS, eventually
 
 
@@ -25,7 +25,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.turns = BrowserTurns(self.clock)
+        self.turns = AccountTurns(self.clock)
         self.order: list[str] = []
         self._threads: list[threading.Thread] = []
 
@@ -94,7 +94,7 @@ def test_account_does_not_save_up_time_while_it_needs_none(crowd: Crowd) -> None
 
 
 def test_stopped_caller_leaves_the_queue(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.crawl.fetch.browser_turns._CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("app.crawl.fetch.account_turns._CHECK_SECONDS", 0.001)
 
     def stop(seconds: float) -> None:
         raise InterruptedError

@@ -1,4 +1,4 @@
-"""Turns of a browser: accounts share its time, however many sources they have and however slow their pages are."""
+"""Turns at a browser or a reading process: accounts share its time, however many sources and slow pages they have."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _CHECK_SECONDS = 1.0
 """Seconds between two calls of a waiting caller's ``wait``."""
 
 
-class BrowserTurns:
-    """One turn at a time, first for the account that has used the browser least. Thread-safe.
+class AccountTurns:
+    """One turn at a time, first for the account that has used the least time. Thread-safe.
 
     Accounts are compared by the seconds of their turns, because one slow page takes as long as ten others. An account
     that begins to wait starts with the seconds at which the current turn began, so it cannot save up time.
@@ -36,7 +36,7 @@ class BrowserTurns:
         """Wait for a turn, and hold it.
 
         Args:
-            account: ID of the account whose page is rendered.
+            account: ID of the account whose page is worked on.
             wait: Called about once a second while others have their turns; may raise.
         """
         self._begin(account, wait)
