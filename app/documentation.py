@@ -45,7 +45,6 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("delete", "remove", "erase"),
     ("demo", "quickstart", "getting started", "tutorial"),
     ("failover", "high availability", "several machines"),
-    ("cost", "price", "pricing", "plan"),
     ("folder", "path"),
     ("gdpr", "privacy", "data protection"),
     ("health check", "healthz", "readyz", "liveness"),
@@ -76,6 +75,7 @@ RANKS: Mapping[str, int] = {
     "/docs/contributing": -4,
     "/docs/design": -4,
     "/docs/glossary": -4,
+    "/docs/readme": -4,
     "/docs/scaling": -1,
     "/docs/threats": -1,
 }

@@ -40,18 +40,30 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(entry, default=str).decode()
 
 
+class LineFormatter(logging.Formatter):
+    """Formats each log record as a line for people: time, level, and message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        level = "" if record.levelno == logging.INFO else f"{record.levelname} "
+        milliseconds = getattr(record, "fields", {}).get("ms")
+        took = "" if milliseconds is None else f"  {milliseconds:.0f} ms"
+        line = f"{moment:%H:%M:%S}  {level}{redact(record.getMessage())}{took}"
+        return f"{line}\n{redact(self.formatException(record.exc_info))}" if record.exc_info else line
+
+
 def redact(text: str) -> str:
     """Return ``text`` with API keys, link tokens, bearer tokens, and passwords in URLs redacted."""
     return _SECRETS.sub("[secret]", text)
 
 
 def configure(level: str) -> None:
-    """Send all logs of this process to stderr as JSON. Safe to call repeatedly."""
+    """Send all logs of this process to stderr: to a terminal as lines, and elsewhere as JSON. Can be repeated."""
     root = logging.getLogger()
     root.setLevel(level)
-    if not any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers):
+    if not any(isinstance(handler.formatter, JsonFormatter | LineFormatter) for handler in root.handlers):
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(JsonFormatter())
+        handler.setFormatter(LineFormatter() if sys.stderr.isatty() else JsonFormatter())
         root.addHandler(handler)
     for noisy in ("urllib3", "alembic"):
         logging.getLogger(noisy).setLevel("WARNING")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.logs import JsonFormatter, redact
+from app.logs import JsonFormatter, LineFormatter, configure, redact
 
 plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
 
@@ -48,3 +48,21 @@ def test_untrusted_text_cannot_start_a_new_log_line(path: str) -> None:
 
     assert not re.search(r"[\x00-\x1f]", line)
     assert orjson.loads(line)["message"] == redact(f"GET {path}")
+
+
+def test_terminal_gets_readable_lines_and_everything_else_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = logging.LogRecord("app.access", logging.INFO, "", 0, "GET %s 200", ("/docs",), None)
+    record.fields = {"status": 200, "ms": 12.3, "account": None, "key": None}
+    warning = logging.LogRecord("app", logging.WARNING, "", 0, "key svc_prv_0123abc is in a page", (), None)
+
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  GET /docs 200  12 ms", LineFormatter().format(record))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  WARNING key \[secret\] is in a page", LineFormatter().format(warning))
+
+    for is_terminal, kind in ((True, LineFormatter), (False, JsonFormatter)):
+        root = logging.Logger("root")
+        monkeypatch.setattr(logging, "getLogger", lambda name=None, root=root: root)
+        monkeypatch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
+        configure("INFO")
+        configure("INFO")
+        (handler,) = root.handlers
+        assert type(handler.formatter) is kind

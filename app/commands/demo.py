@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,20 @@ from app.config import ConfigurationError, docs_search_key_file
 from app.crawl.run.execution import execute
 from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
-from app.documentation import RANKS, SYNONYMS
-from app.models import Account, Source, SourceRun
+from app.documentation import RANKS, SYNONYMS, documentation_files
+from app.models import Account, Site, Source, SourceRun
 from app.operations.accounts import acting_for
 from app.operations.operator import create_account, set_password
 from app.operations.search_settings import update_settings
 from app.operations.sites import create_key, create_site, update_site
 from app.runtime import Runtime, runtime
 from app.services import sites
+from app.services.access.credentials import site_record
 from app.services.accounts.members import find_members
+from app.services.analytics.examples import ExampleResult, add_examples
+from app.services.search.encoding import encode_hit, for_site
 from app.storage.migrate import upgrade
+from backends.query import SearchQuery
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
@@ -49,7 +56,6 @@ def demo(base_url: str | None, serves: bool) -> None:
     current_runtime = runtime()
     click.echo("Setting up the database …")
     upgrade(current_runtime.database)
-    click.echo("Crawling the documentation into the demo's site: about ten seconds …")
     # The crawl requests the service's own pages and creates an index, both of which would be logged at INFO.
     logging.getLogger("app").setLevel(logging.WARNING)
     click.echo(make_demo(current_runtime, base_url or "http://127.0.0.1:8000"))
@@ -68,11 +74,58 @@ def make_demo(runtime: Runtime, base_url: str) -> str:
     demo = read_demo(runtime.settings.data_path)
     if demo is None or not _exists(runtime, demo):
         demo = _create(runtime, base_url)
-    demo["base_url"] = base_url
-    demo["source_id"] = _put_source(runtime, demo, base_url)
+    state = _documentation_state(base_url)
+    if demo.get("crawled") != state:
+        demo["base_url"] = base_url
+        demo["source_id"] = _put_source(runtime, demo, base_url)
+        # Written before the crawl, which requests the pages of this base URL.
+        _write(path, orjson.dumps(demo))
+        click.echo("Crawling the documentation into the demo's site: about ten seconds …")
+        _crawl(runtime, demo)
+        demo["crawled"] = state
+    if not demo.get("has_examples"):
+        _add_examples(runtime, demo)
+        demo["has_examples"] = True
     _write(path, orjson.dumps(demo))
     _write(docs_search_key_file(runtime.settings.data_path), demo["keys"]["public"].encode())
-    return _text(demo, base_url, _crawl(runtime, demo))
+    return _text(demo, base_url, _count_pages(runtime, demo))
+
+
+def _documentation_state(base_url: str) -> str:
+    """Return a text that changes with the documentation and its URLs, so that it is crawled only then."""
+    digest = hashlib.sha256(f"{base_url} {version('site-search-service')}".encode())
+    for file in documentation_files().values():
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _count_pages(runtime: Runtime, demo: dict[str, Any]) -> int:
+    with runtime.database.read() as session:
+        return session.get_one(Site, demo["site_id"]).document_count
+
+
+EXAMPLE_QUERIES = (
+    "api key", "webhook", "rate limit", "search box", "filters", "synonyms", "quickstart", "crawl a website",
+    "pin a page", "typo tolerance", "facets", "docker", "analytics", "dark mode", "shopify", "bulk", "sort by date",
+    "javascript client", "sharepoint", "pricing", "semantic search", "backup", "invite members", "sitemap", "pdf",
+    "graphql", "two-factor authentication", "react", "highlighting", "wordpress", "redis", "kubernetes", "zapier",
+    "delete documents", "export csv", "how do i hide a page", "multilingual", "salesforce",
+)  # fmt: skip
+"""Queries of the example searches, the most frequent first. A few find nothing, as on every site."""
+
+
+def _add_examples(runtime: Runtime, demo: dict[str, Any]) -> None:
+    with runtime.database.read() as session:
+        site = site_record(session.get_one(Site, demo["site_id"]))
+
+    def find(text: str) -> ExampleResult:
+        searcher = runtime.searcher
+        query = for_site(SearchQuery(text, limit=8), site)
+        timed = searcher.run(site, query, partial(encode_hit, fields=frozenset({"id"})), searcher.new_room())
+        ids = [orjson.loads(hit)["id"] for hit in timed.hits]
+        return ExampleResult(timed.result.total, timed.result.matched.value, ids)
+
+    add_examples(runtime.database, site.id, EXAMPLE_QUERIES, find)
 
 
 def _exists(runtime: Runtime, demo: dict[str, Any]) -> bool:
@@ -132,8 +185,8 @@ def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
     return source.id
 
 
-def _crawl(runtime: Runtime, demo: dict[str, Any]) -> int:
-    """Crawl the documentation, and return the number of indexed pages.
+def _crawl(runtime: Runtime, demo: dict[str, Any]) -> None:
+    """Crawl the documentation.
 
     Raises:
         ConfigurationError: The documentation cannot be crawled.
@@ -150,14 +203,13 @@ def _crawl(runtime: Runtime, demo: dict[str, Any]) -> int:
         run = session.get_one(SourceRun, run_id)
     if run.status == "failed" and run.error is not None:
         raise ConfigurationError(f"the documentation could not be crawled: {run.error['message']}")
-    return run.indexed + run.unchanged
 
 
 def _text(demo: dict[str, Any], base_url: str, count: int) -> str:
     tokens = demo["keys"]
     search = f"{base_url}/v1/search?q=quota&fields=title,url&highlight=true&limit=3"
     return f"""
-The demo is ready: {count} pages of the documentation were crawled.
+The demo is ready: its site has {count} pages of the documentation, and a month of example searches.
 
   Private key  {tokens["private"]}
   Search key   {tokens["search"]}

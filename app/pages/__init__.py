@@ -209,6 +209,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),
     ("POST", _SITE + "/hidden-suggestions", "pages.hide_suggestion", reports.hide_suggestion, _SETTINGS),
+    ("DELETE", _SITE + "/examples", "pages.remove_examples", reports.remove_example_searches, _SETTINGS),
     ("POST", _SITE + "/learned-clicks", "pages.switch_learning", reports.switch_learning, _SETTINGS),
 )
 """Forms sent to URLs without a JSON response: method, rule, endpoint, view, policy."""

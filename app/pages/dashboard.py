@@ -19,6 +19,7 @@ from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
 from app.services.access.keys import is_box_used
+from app.services.analytics.examples import find_site_with_examples
 from app.services.analytics.reports import get_analytics
 from app.services.health import COUNTERS
 from app.web.callers import current_caller
@@ -75,6 +76,7 @@ def show_dashboard() -> str:
         listed_sites, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, listed_sites)
         deleted = list_deleted(session, account.id)
+        with_examples = find_site_with_examples(session, listed_sites)
         box_used = is_box_used(session, account.id)
         user = get_user(session, caller)
     limits = account.limits
@@ -101,5 +103,6 @@ def show_dashboard() -> str:
         unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,
         site_total=total,
         deleted=deleted,
+        with_examples=with_examples,
         explain_failure=explain_failure,
     )

@@ -34,6 +34,7 @@ NOTICES = {
     "search-settings-updated": "Search settings saved. They take effect with the next search.",
     "learning-on": "Learning from clicks is on. Clicks affect results from tomorrow.",
     "learning-off": "Learning from clicks is off.",
+    "examples-removed": "The example searches were removed.",
     "clicks-forgotten": "Learned changes reset. Only clicks from now on count.",
     "search-settings-restored": "Search settings restored.",
     "suggestion-hidden": "The search box no longer suggests this query.",

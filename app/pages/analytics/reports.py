@@ -24,6 +24,7 @@ from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services import inbox, sites
 from app.services.access.credentials import site_record
+from app.services.analytics.examples import find_site_with_examples, remove_examples
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
@@ -165,8 +166,10 @@ def show_analytics() -> str:
             channel=choice.channel,
             recent=runtime().recent_results,
         )
+        with_examples = find_site_with_examples(session, choice.offered if choice.site is None else [choice.site])
     return render(
         "analytics.html",
+        with_examples=with_examples,
         analytics=analytics,
         figures=make_figures(analytics),
         chart=draw_chart(analytics.series, analytics.previous_series),
@@ -269,6 +272,15 @@ def switch_learning(site_id: int) -> Response:
 
     settings_operations.edit_together(runtime(), current_caller(), site_id, change)
     return see_other("/api/analytics", site_id=site_id, notice="learning-on" if learn else "learning-off")
+
+
+def remove_example_searches(site_id: int) -> Response:
+    """Remove the demo's example searches of a site."""
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
+        site = sites.get_site(session, current_caller().account.id, site_id)
+    remove_examples(current_runtime.database, site, current_runtime.settings.event_retention_days)
+    return see_other("/dashboard", notice="examples-removed")
 
 
 def forget_clicks(site_id: int) -> Response:
