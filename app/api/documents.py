@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from flask import Response, request, stream_with_context
+from flask import Response, request
 from marshmallow import ValidationError
 
 from app.api.views import describe_source, merge_options
@@ -30,6 +30,7 @@ from app.services.document_list import (
 )
 from app.services.search.encoding import parse_fields
 from app.services.sites import get_site
+from app.storage.database import Database
 from app.web.auth import INDEXING, MANAGING
 from app.web.callers import current_caller
 from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
@@ -160,7 +161,7 @@ def list_documents(query: dict[str, Any]) -> Response:
     cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
     fields = parse_fields(query["fields"])
     if prefers(request, JSON_LINES):
-        answer = Response(stream_with_context(_lines(selection, cursor, fields)), content_type=JSON_LINES)
+        answer = Response(_lines(current_runtime.database, selection, cursor, fields), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []
         take = encode_into(documents, current_runtime.searcher.new_room(), fields, may_end_early=ids is None)
@@ -171,10 +172,10 @@ def list_documents(query: dict[str, Any]) -> Response:
     return answer
 
 
-def _lines(selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:
+def _lines(database: Database, selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:
     """Yield documents as JSON Lines, in chunks."""
     waiting = bytearray()
-    for document in walk(runtime().database, selection, None if cursor is None else cursor.place):
+    for document in walk(database, selection, None if cursor is None else cursor.place):
         waiting += encode(document, fields) + b"\n"
         if len(waiting) >= LINES_AT_ONCE:
             yield bytes(waiting)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from flask import Response, current_app, request, stream_with_context
+from flask import Response, current_app, request
 from marshmallow import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -39,6 +39,7 @@ from app.services.document_list import (
 from app.services.indexing.stored_documents import StoredBody
 from app.services.search.search import find_ids, find_ids_at
 from app.services.sites import get_site
+from app.storage.database import Database
 from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid, read_form_body
 from backends.errors import BackendUnavailable
@@ -232,13 +233,13 @@ def export_documents(site_id: int) -> Response:
     check_query_string(request)
     site = _load(site_id)
     selection = select_documents(site, source=_argument("source") or None)
-    response = Response(stream_with_context(_lines(selection)), content_type="application/x-ndjson")
+    response = Response(_lines(runtime().database, selection), content_type="application/x-ndjson")
     response.headers["Content-Disposition"] = f'attachment; filename="site-{site.id}.jsonl"'
     return response
 
 
-def _lines(selection: Selection) -> Iterator[bytes]:
-    for document in walk(runtime().database, selection):
+def _lines(database: Database, selection: Selection) -> Iterator[bytes]:
+    for document in walk(database, selection):
         yield encode(document) + b"\n"
 
 

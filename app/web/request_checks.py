@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
+from flask.ctx import _AppCtxGlobals
 from werkzeug.exceptions import NotFound
 
 from app.clock import now
@@ -21,7 +24,7 @@ from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import KeyRecord
-from app.services.usage.cpu_limits import Spender, cpu_seconds, spender_of
+from app.services.usage.cpu_limits import STREAM_SECONDS, cpu_seconds, spender_of
 from app.services.usage.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -63,9 +66,9 @@ FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 def guard(app: Flask) -> None:
     """Run the checks before every view of ``app``."""
     app.before_request(_check)
-    app.teardown_request(_leave_share)
+    app.teardown_request(_end_request)
     app.after_request(settle_search)
-    app.after_request(_note_cpu)
+    app.after_request(_keep_open)
     app.after_request(_complete_rate_headers)
 
 
@@ -181,18 +184,50 @@ def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
         runtime.key_exposures.note(key, origin)
 
 
-def _note_cpu(response: Response) -> Response:
-    spender: Spender | None = g.get("spender")
-    if spender is not None and not g.get("counters_away", False):
-        runtime().cpu_limits.note(spender, cpu_seconds() - g.cpu_began)
+def _keep_open(response: Response) -> Response:
+    """Let a streamed body count toward the caller's CPU time and threads until its last byte has been sent."""
+    state = g._get_current_object()
+    state.is_streamed = response.is_streamed and "share_of" in state
+    if state.is_streamed:
+        # A body is made after the request has ended for Flask, so it gets the values that it needs.
+        current_runtime = runtime()
+        response.response = _count_stream(current_runtime, state, response.iter_encoded())
+        # A client may disconnect before the first byte, when the stream has not begun.
+        response.call_on_close(partial(_settle, current_runtime, state))
     return response
 
 
-def _leave_share(_error: BaseException | None) -> None:
+def _count_stream(runtime: Runtime, state: _AppCtxGlobals, body: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        for chunk in body:
+            yield chunk
+            # A stream may last for minutes. Meanwhile, the caller's other requests are limited.
+            if state.spender is not None and cpu_seconds() - state.cpu_began >= STREAM_SECONDS:
+                _note_cpu(runtime, state)
+    finally:
+        _settle(runtime, state)
+
+
+def _end_request(_error: BaseException | None) -> None:
     # At teardown, which also runs after an error or a broken connection. A lost place would never be freed.
-    share = g.pop("share_of", None)
+    if not g.get("is_streamed", False):
+        _settle(runtime(), g._get_current_object())
+
+
+def _settle(runtime: Runtime, state: _AppCtxGlobals) -> None:
+    """Leave the caller's share of threads, and count the CPU time of the request."""
+    share = state.pop("share_of", None)
     if share is not None:
-        runtime().shares.leave(share)
+        runtime.shares.leave(share)
+    if state.get("spender") is not None:
+        _note_cpu(runtime, state)
+
+
+def _note_cpu(runtime: Runtime, state: _AppCtxGlobals) -> None:
+    moment = cpu_seconds()
+    if not state.get("counters_away", False):
+        runtime.cpu_limits.note(state.spender, moment - state.cpu_began)
+    state.cpu_began = moment
 
 
 def _identify(

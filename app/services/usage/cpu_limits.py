@@ -22,6 +22,8 @@ from app.wording import counted, duration
 
 FREE_SECONDS = 0.05
 """CPU seconds up to which a request is not counted."""
+STREAM_SECONDS = 1.0
+"""CPU seconds after which a streamed response is counted while it goes on."""
 SECONDS_PER_REQUEST = 0.1
 """Average CPU seconds per request from which a plan's CPU limit is computed."""
 MIN_SECONDS = 6
@@ -73,8 +75,8 @@ class CpuLimits:
     """Limits the CPU time of callers per minute.
 
     Only requests that take more than :data:`FREE_SECONDS` are counted, after their response, so that other requests
-    have no overhead. All processes share the counts. A process notices that a spender has reached the limit when it
-    counts the spender's next request.
+    have no overhead. A streamed response also counts while it goes on; it is never cut off. All processes share the
+    counts. A process notices that a spender has reached the limit when it counts the spender's next request.
     """
 
     def __init__(self, counters: CounterStore):
@@ -105,7 +107,7 @@ class CpuLimits:
         )
 
     def note(self, spender: Spender, seconds: float) -> None:
-        """Count the CPU time of a finished request."""
+        """Count the CPU time of a finished request, or of a part of a streamed response."""
         if seconds <= FREE_SECONDS or spender.limit is None:
             return
         moment = now().timestamp()

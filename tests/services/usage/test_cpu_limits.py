@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any, cast
 
 import pytest
 import time_machine
 from flask import Flask
+from werkzeug.test import EnvironBuilder
+from werkzeug.wsgi import ClosingIterator
 
 from app.application import create_app
 from app.counters.values import CountersUnavailable
@@ -104,6 +108,65 @@ def test_members_visitors_and_anonymous_callers_have_separate_cpu_limits(
     assert anyone.get("/plans").status_code == 200
     assert anyone.get("/plans").status_code == 429
     assert ADDRESS_SECONDS < MEMBER_SECONDS
+
+
+STREAMS = [
+    ("/api/v1/documents?site_id={site_id}", {"Accept": "application/x-ndjson"}, "app.api.documents.encode"),
+    ("/sites/{site_id}/documents/export", {}, "app.pages.documents.encode"),
+    ("/audit-log/export", {}, "app.services.audit_log.entries.csv_lines"),
+]
+"""Streamed responses: path, headers, and the function that makes a part of the body."""
+
+
+@pytest.fixture
+def stream(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller, request: pytest.FixtureRequest
+) -> Iterator[bytes]:
+    """A streamed response of a member, of which each part takes the CPU time of a minute."""
+    path, headers, maker = request.param
+    tenant.index({"id": "1", "title": "A", "url": "https://example.com/a", "content": "a"})
+    spent, make = 0.0, pkgutil.resolve_name(maker)
+
+    def make_slowly(*arguments: Any) -> Any:
+        nonlocal spent
+        spent += MEMBER_SECONDS
+        return make(*arguments)
+
+    monkeypatch.setattr(request_checks, "cpu_seconds", lambda: spent)
+    monkeypatch.setattr(maker, make_slowly)
+    return tenant.browser.get(path.format(site_id=tenant.site_id), headers=headers, buffered=False).iter_encoded()
+
+
+@pytest.mark.parametrize("stream", STREAMS, indirect=True)
+def test_streamed_body_counts_while_it_is_sent_and_is_never_cut_off(tenant: Tenant, stream: Iterator[bytes]) -> None:
+    assert_ok(tenant.browser.get("/sites"))
+    parts = [next(stream)]
+    parts += stream
+
+    assert all(parts)
+    assert_error(tenant.browser.get("/sites"), 429, "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize("stream", STREAMS, indirect=True)
+def test_streamed_body_occupies_its_callers_share_of_threads(tenant: Tenant, stream: Iterator[bytes]) -> None:
+    shares = tenant.app.extensions["runtime"].shares
+    next(stream)
+    assert shares._callers
+    list(stream)
+    assert not shares._callers
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_stream_that_is_closed_before_its_first_byte_frees_its_place(tenant: Tenant, method: str) -> None:
+    headers = {"Accept": "application/x-ndjson", "Authorization": f"Bearer {tenant.tokens['private']}"}
+    environ = EnvironBuilder(f"/api/v1/documents?site_id={tenant.site_id}", method=method, headers=headers)
+    shares = tenant.app.extensions["runtime"].shares
+
+    body = cast(ClosingIterator, tenant.app.wsgi_app(environ.get_environ(), lambda *_: print))
+
+    assert list(shares._callers) == [tenant.account_id]
+    body.close()  # As WSGI servers do.
+    assert not shares._callers
 
 
 def test_cpu_time_is_counted_across_processes(
