@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow.validate import OneOf
 
 from schemas.base import BodySchema, PagedSchema, SuccessSchema, UpdateSchema
 from schemas.fields import MAX_INT64, Flag, Instant, RowNumber, Text, WholeNumber
@@ -199,6 +200,12 @@ class CurrentPasswordSchema(BodySchema):
     current_password = _known_password(required=True, metadata={"title": "Current password"})
 
 
+class SessionCodeSchema(BodySchema):
+    """A code that is given in a session, for the operator area."""
+
+    code = _code(required=True, metadata={"title": "Code"})
+
+
 class FirstCodeSchema(BodySchema):
     """The first code from the authenticator app."""
 
@@ -246,6 +253,12 @@ class SessionSchema(Schema):
     address = fields.String(
         required=True,
         metadata={"description": "The network of the login: a /24 for IPv4, a /64 for IPv6; empty if unknown."},
+    )
+    opened_with = fields.String(
+        required=True,
+        allow_none=True,
+        validate=OneOf(("password", "code", "recovery_code", "provider")),
+        metadata={"description": "How the session was opened; `null` for sessions older than this field."},
     )
     current = fields.Boolean(required=True, metadata={"description": "Whether this is the session of the request."})
 

@@ -206,7 +206,8 @@ def operator(email: str | None, account_id: int | None, revoke: bool, as_json: b
         except ValueError as error:
             raise click.ClickException(str(error)) from error
         members = [member]
-        text = f"{member.name}, {member.email}, of account {member.account_id} may use /operator."
+        text = f"{member.name}, {member.email}, of account {member.account_id} may use /operator. "
+        text += "Sessions of the member in which no one-time code was given have ended."
         if member.codes_since is None:
             text += " The pages open once the member has turned on two-factor authentication."
     show(as_json, [{"email": member.email, "account_id": member.account_id} for member in members], text)

@@ -135,6 +135,11 @@ class Session(Base):
     """Browser or program that logged in, such as ``Firefox on Windows``."""
     address: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
     """Network from which the member logged in."""
+    opened_with: Mapped[str] = mapped_column(String(16), default="", server_default=text("''"))
+    """Proof of identity at the login: ``password``, ``code``, ``recovery_code``, or ``provider``; empty for sessions
+    from before this was recorded."""
+    code_at: Mapped[datetime | None]
+    """Time of the last one-time or recovery code that was given in this session; ``NULL`` if none was."""
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 

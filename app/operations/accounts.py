@@ -175,6 +175,8 @@ def _app_of(app: TOTP, member: Member, issuer: str) -> tuple[str, str]:
 def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     """Turn on two-factor authentication with the first code of the app. Returns the recovery codes.
 
+    Ends the member's other sessions, which were opened without a code of this app.
+
     Raises:
         ApiError: 400 for a wrong code, or if no app is being set up; 429 after too many attempts.
     """
@@ -183,6 +185,8 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         member = _lock(session, own)
         recovery = one_time_codes.confirm(member, code, runtime.settings.secret_key)
+        sessions.end_other_sessions(session, member.id, caller.session_hash)
+        sessions.record_code(session, caller.session_hash)
         _queue_switch_notice(runtime, session, member)
     runtime.counters.refund(windows=counted, now=now().timestamp())
     return recovery
@@ -244,6 +248,7 @@ def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) 
             "last_used_at": login.seen_at,
             "browser": login.browser,
             "address": login.address,
+            "opened_with": login.opened_with or None,
             "current": login.token_hash == caller.session_hash,
         }
         for login in logins

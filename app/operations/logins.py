@@ -9,16 +9,16 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.counters.values import WindowRequest, WindowState
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt, count_hashes, forgiving_outages
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
-from app.services.access.sessions import offer_members, read_offer
+from app.services.access.sessions import LoginProof, offer_members, read_offer
 from app.services.accounts import accounts, one_time_codes
 from app.services.accounts.emails import queue_confirmation
-from app.services.accounts.members import email_key, find_members, lock_member
+from app.services.accounts.members import email_key, find_members, get_member, lock_member
 from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
@@ -172,41 +172,68 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
 
 def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:
     """Start a session for a member with a correct password, after checking their code; ``None`` skips the check."""
-    counted: tuple[WindowState, ...] = ()
-    if member.codes_since is not None and code is not None and one_time_codes.is_entered(code):
-        windows = [*_code_windows(client, member.id), _client_window(client)]
-        counted = count_attempt(runtime, windows, "wrong codes")
+    counted = () if code is None else _count_code(runtime, client, member, code)
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         # Hashing takes a while. Meanwhile, the member may have been removed or their password changed.
         present = lock_member(session, member.id)
         if present is None or present.password_hash != member.password_hash:
             raise wrong_credentials()
-        refusal = None if code is None else _check_code(runtime, session, client, present, code)
-        if refusal is None:
-            login, cookie = sessions.start_session(session, present, runtime.settings.secret_key, client)
-            log_login(session, present, client.member(present.email, present.id))
-    if refusal is None:
-        runtime.counters.refund(windows=counted, now=now().timestamp())
-    if refusal is not None:
-        raise refusal
+        proof = LoginProof.PROVIDER if code is None else _check_code(runtime, session, client, present, code)
+        login, cookie = sessions.start_session(session, present, runtime.settings.secret_key, client, proof)
+        log_login(session, present, client.member(present.email, present.id))
+    runtime.counters.refund(windows=counted, now=now().timestamp())
     return present, login.csrf_token, cookie
 
 
-def _check_code(runtime: Runtime, session: Session, client: Client, member: Member, code: str) -> CodeRefused | None:
-    """Use up a code, if the member needs one."""
+def give_code(runtime: Runtime, client: Client, caller: Caller, code: str) -> None:
+    """Use up a code of the caller's in a session that was opened without one.
+
+    Raises:
+        ApiError: 400 for a missing or wrong code; 429 after too many wrong codes.
+    """
+    assert caller.member is not None
+    with runtime.database.read() as session:
+        member = get_member(session, caller.account.id, caller.member.id)
+    counted = _count_code(runtime, client, member, code)
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
+        present = lock_member(session, member.id)
+        if present is None or present.codes_since is None or not _use_code(runtime, session, client, present, code):
+            raise field_error("code", "incorrect", "is incorrect or was already used")
+        sessions.record_code(session, caller.session_hash)
+    runtime.counters.refund(windows=counted, now=now().timestamp())
+
+
+def _count_code(runtime: Runtime, client: Client, member: Member, code: str) -> tuple[WindowState, ...]:
+    """Count an entered code as wrong until it has been accepted."""
+    if member.codes_since is None or not one_time_codes.is_entered(code):
+        return ()
+    return count_attempt(runtime, [*_code_windows(client, member.id), _client_window(client)], "wrong codes")
+
+
+def _check_code(runtime: Runtime, session: Session, client: Client, member: Member, code: str) -> LoginProof:
+    """Use up a code, if the member needs one.
+
+    Raises:
+        CodeRefused: The code is missing or wrong.
+    """
     if member.codes_since is None:
-        return None
+        return LoginProof.PASSWORD
     if not one_time_codes.is_entered(code):
-        return CodeRefused(one_time_codes.code_required(), _write_proof(runtime, member))
+        raise CodeRefused(one_time_codes.code_required(), _write_proof(runtime, member))
+    use = _use_code(runtime, session, client, member, code)
+    if use is None:
+        wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect or was already used.")
+        raise CodeRefused(wrong, _write_proof(runtime, member))
+    return LoginProof.RECOVERY_CODE if use is CodeUse.RECOVERY_CODE else LoginProof.CODE
+
+
+def _use_code(runtime: Runtime, session: Session, client: Client, member: Member, code: str) -> CodeUse | None:
     with acting(client.member(member.email, member.id)):
         use = one_time_codes.accept(member, code, runtime.settings.secret_key)
         session.flush()
-    if use is None:
-        wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect or was already used.")
-        return CodeRefused(wrong, _write_proof(runtime, member))
     if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_mail:
         one_time_codes.queue_recovery_notice(session, member, runtime.settings.public_url)
-    return None
+    return use
 
 
 def _write_proof(runtime: Runtime, member: Member) -> str:

@@ -16,6 +16,7 @@ from app.models import Account, Member
 from app.operations import accounts as account_operations
 from app.runtime import Runtime
 from app.services.access.credentials import credential_change
+from app.services.access.sessions import end_sessions_without_code
 from app.services.accounts import accounts, emails, one_time_codes
 from app.services.accounts.members import find_members, is_same_mailbox, lock_member
 from app.services.sites import MAX_INT64, AccountMissing, get_account
@@ -184,7 +185,7 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
     """Make a member an operator of the service.
 
     Anyone can register with an address that is not theirs. So the address must be confirmed if the service sends mail,
-    and the account must be given if the address has several.
+    and the account must be given if the address has several. The member's sessions without a one-time code end.
 
     Args:
         account_id: The member's account; ``None`` if the address belongs to only one.
@@ -204,6 +205,8 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
             raise ValueError(f"{email} is not confirmed: the member may be a stranger. Confirm the address first.")
         if member.operator_since is None:
             member.operator_since = now()
+            # A stolen session from before must not gain the new right.
+            end_sessions_without_code(session, member.id)
         return member
 
 

@@ -31,7 +31,7 @@ from app.pages.negotiation import MethodOverride, View, add_page, note_choice
 from app.pages.operator import accounts as operator_accounts
 from app.pages.operator import charts as operator_charts
 from app.pages.operator import health as operator_health
-from app.pages.operator.access import OPERATING
+from app.pages.operator.access import OPERATING, enter_code
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
@@ -203,6 +203,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", _SITE + "/box", "pages.create_box_key", search_box.create_box_key, _KEYS),
     ("POST", "/audit-log/<int:entry_id>/restore", "pages.restore_settings", audit_log.restore_settings, _OWNERS),
     ("PATCH", _SETTINGS_SECTION, "pages.update_settings_section", search_settings.update_settings_section, _SETTINGS),
+    ("POST", OPERATOR_AREA + "/code", "pages.enter_operator_code", enter_code, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/plan", "pages.change_account_plan", operator_accounts.change_plan, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/suspend", "pages.suspend_account", operator_accounts.suspend_account, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/resume", "pages.resume_account", operator_accounts.resume_account, OPERATING),

@@ -323,4 +323,5 @@ def session_caller(runtime: Runtime, login: Session) -> Caller:
         ),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,
+        has_given_code=login.code_at is not None,
     )

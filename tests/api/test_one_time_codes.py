@@ -107,6 +107,25 @@ class TestSettingUp:
         again = tenant.browser.post("/profile/totp/confirm", json={"code": code_of(app)})
         assert_error(again, 400, "validation_failed", field="code")
 
+    def test_turning_codes_on_ends_the_other_sessions(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+        older = Browser(tenant.app.test_client(), "")
+        assert_ok(older.client.post("/login", json={"email": ANN, "password": PASSWORD}))
+
+        switch_on(tenant.browser, clock)
+
+        assert_ok(tenant.browser.get("/dashboard"))
+        assert_error(older.get("/dashboard"), 401, "missing_api_key")
+
+    def test_session_list_shows_how_each_session_was_opened(
+        self, tenant: Tenant, clock: time_machine.Traveller
+    ) -> None:
+        app, recovery = switch_on(tenant.browser, clock)
+        assert_ok(log_in(tenant.app, code_of(app)))
+        assert_ok(log_in(tenant.app, recovery[0]))
+
+        listed = assert_ok(tenant.browser.get("/profile/sessions"))["sessions"]
+        assert sorted(session["opened_with"] for session in listed) == ["code", "password", "recovery_code"]
+
     def test_confirmation_attempts_are_limited(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app = pyotp.TOTP(begin(tenant.browser)["secret"])
         for _ in range(10):

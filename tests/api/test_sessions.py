@@ -65,6 +65,7 @@ def test_session_list_shows_time_browser_and_truncated_ip_address(app: Flask) ->
         "last_used_at": "2031-05-14T12:11:00.000Z",
         "browser": "Firefox on Linux",
         "address": "192.0.2.0/24",
+        "opened_with": "password",
         "current": False,
     }
     assert (oldest["current"], oldest["address"]) == (True, "127.0.0.0/24")

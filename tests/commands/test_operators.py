@@ -68,7 +68,7 @@ def test_operator_changes_are_in_the_audit_log_of_the_members_account(app: Flask
     run(app, tenant.email)
     run(app, tenant.email, "--revoke")
 
-    entries = assert_ok(tenant.browser.get("/api/audit-log?kind=member"))["entries"]
+    entries = assert_ok(tenant.private.get("/api/audit-log?kind=member"))["entries"]
     changes = [change for entry in entries for change in entry["changes"] if change["field"] == "operator_since"]
     assert len(changes) == 2
     assert {entry["actor"]["kind"] for entry in entries[:2]} == {"operator"}

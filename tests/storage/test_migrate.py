@@ -267,6 +267,26 @@ def test_migration_of_webhooks_keeps_their_deliveries(tmp_path: Path) -> None:
         assert session.execute(text("SELECT count(*) FROM webhook_deliveries")).scalar() == 0
 
 
+def test_migration_ends_sessions_from_before_two_factor_authentication(tmp_path: Path) -> None:
+    member = {"id": 3, "account_id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "",
+              "role": "owner", "created_at": 1, "codes_since": 20}  # fmt: skip
+    database = old_database(tmp_path, "0035", {"accounts": OLD_ACCOUNT, "members": member})
+    with database.write() as session:
+        for name, created_at in (("before", 10), ("after", 25)):
+            session.execute(
+                text(
+                    "INSERT INTO sessions (token_hash, account_id, member_id, csrf_token, created_at, seen_at,"
+                    f" expires_at) VALUES ('{name}', 1, 3, '', {created_at}, 30, 99)"
+                )
+            )
+
+    upgrade(database)
+
+    with database.read() as session:
+        kept = session.execute(text("SELECT token_hash, opened_with, code_at FROM sessions")).all()
+    assert kept == [("after", "", None)]
+
+
 def test_migrated_sources_get_hooks(tmp_path: Path) -> None:
     rows = {
         "accounts": OLD_ACCOUNT,

@@ -45,6 +45,8 @@ class Caller:
         key: The API key, or the key that an engine key was issued for; ``None`` for sessions and public engine keys.
         site: The only site that an engine key can search.
         member, csrf_token, session_hash: Set for sessions only.
+        has_given_code: Whether the member gave a one-time or recovery code in this session. Two-factor authentication
+            is a property of the member, so it does not prove that this session's holder passed it.
         credential_version: The account version under which these records were loaded; ``None`` if they were just read
             from SQL.
     """
@@ -56,6 +58,7 @@ class Caller:
     member: MemberRecord | None = None
     csrf_token: str = ""
     session_hash: str = ""
+    has_given_code: bool = False
     credential_version: CredentialVersion | None = None
 
     @property

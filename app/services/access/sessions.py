@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
@@ -68,7 +69,20 @@ _ID_PREFIX = "ses_"
 _ID_LENGTH = 20
 
 
-def start_session(session: Session, member: Member, secret: str, client: Client) -> tuple[Login, str]:
+class LoginProof(StrEnum):
+    """A proof of identity that opens a session."""
+
+    PASSWORD = "password"
+    """A password alone: of a member without two-factor authentication, or just chosen."""
+    CODE = "code"
+    RECOVERY_CODE = "recovery_code"
+    PROVIDER = "provider"
+    """A login with the identity provider."""
+
+
+def start_session(
+    session: Session, member: Member, secret: str, client: Client, proof: LoginProof = LoginProof.PASSWORD
+) -> tuple[Login, str]:
     """Log a member in. Returns the session and the value of its cookie."""
     token = secrets.token_urlsafe(32)
     moment = now()
@@ -82,6 +96,8 @@ def start_session(session: Session, member: Member, secret: str, client: Client)
         expires_at=moment + LONGEST,
         browser=browser_name(client.user_agent),
         address=_shortened(client.address),
+        opened_with=proof,
+        code_at=moment if proof in (LoginProof.CODE, LoginProof.RECOVERY_CODE) else None,
     )
     # Set explicitly, since loading the relationship would need another query.
     login.member = member
@@ -126,6 +142,13 @@ def touch_session(session: Session, token_hash: str) -> None:
         login.seen_at = now()
 
 
+def record_code(session: Session, token_hash: str) -> None:
+    """Record that the member gave a one-time or recovery code in a session."""
+    login = session.get(Login, token_hash)
+    if login is not None:
+        login.code_at = now()
+
+
 def end_session(session: Session, token_hash: str) -> None:
     """End a session."""
     session.execute(delete(Login).where(Login.token_hash == token_hash))
@@ -137,6 +160,11 @@ def end_other_sessions(session: Session, member_id: int, kept_token_hash: str | 
     if kept_token_hash is not None:
         query = query.where(Login.token_hash != kept_token_hash)
     session.execute(query)
+
+
+def end_sessions_without_code(session: Session, member_id: int) -> None:
+    """End a member's sessions in which no one-time or recovery code was given."""
+    session.execute(delete(Login).where(Login.member_id == member_id, Login.code_at.is_(None)))
 
 
 def session_id(token_hash: str) -> str:

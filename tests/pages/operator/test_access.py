@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 from flask import Flask
+from sqlalchemy import update
 from werkzeug.test import TestResponse
 
 from app.application import create_app
+from app.models import Session as Login
 from app.pages import OWN_FORMS, OWN_PAGES
 from app.pages.operator.access import OPERATING
 from app.web.policy import is_in_operator_area, policies
 from tests.callers import ApiClient, Browser, Tenant, add_member, register_browser
 from tests.conftest import close_app
-from tests.pages.operator.conftest import OPERATOR, run, turn_on_codes
-from tests.pages.people import BROWSER_ACCEPT, Person, person_of
+from tests.pages.operator.conftest import OPERATOR, codes_of, log_in, run, turn_on_codes
+from tests.pages.people import BROWSER_ACCEPT, Person, filled, person_of
 
 PATHS = sorted({re.sub("<[^>]*>", "1", rule) for rule, *_, policy in OWN_PAGES if policy is OPERATING})
 FORMS = sorted({re.sub("<[^>]*>", "1", rule) for _, rule, *_, policy in OWN_FORMS if policy is OPERATING})
@@ -28,6 +32,11 @@ def seen(response: TestResponse, path: str) -> tuple[int, str, list[tuple[str, s
     body = response.get_data(as_text=True).replace(path, "PATH")
     body = re.sub(r'(csrf_token" value|data-request-id|request_id": ?)"[^"]*"', "", body)
     return response.status_code, re.sub(r"[0-9a-f]{32}", "ID", body), headers
+
+
+def csrf_token_of(person: Person) -> str:
+    person.go("/profile/edit")
+    return filled(person.form("Log out"))["csrf_token"]
 
 
 def open_as(client: Browser | ApiClient | None, app: Flask, method: str, path: str, accept: str) -> TestResponse:
@@ -102,15 +111,16 @@ class TestOperators:
     def test_operator_without_two_factor_authentication_sees_only_how_to_turn_it_on(
         self, app: Flask, tenant: Tenant
     ) -> None:
-        browser, _ = register_browser(app, OPERATOR)
+        register_browser(app, OPERATOR)
         run(app, OPERATOR)
+        browser = log_in(app)
         person = person_of(browser)
         for path in PATHS:
             assert person.call("GET", path).status_code == 403
             assert person.page.one("h1").text == "Two-factor authentication required"
             assert tenant.email not in person.page.text
         form = {"csrf_token": browser.csrf_token, "reason": "x"}
-        for path in FORMS:
+        for path in set(FORMS) - {"/operator/code"}:
             address = path.replace("/1", f"/{tenant.account_id}")
             assert person.call("POST", address, data=form).status_code == 403
             assert person.page.one("h1").text == "Two-factor authentication required"
@@ -118,6 +128,46 @@ class TestOperators:
 
         turn_on_codes(browser)
         assert person.go("/operator").one("h1").text == "Accounts"
+
+    def test_session_without_a_code_reads_and_changes_nothing_until_one_is_given(
+        self, app: Flask, operator: Person, tenant: Tenant
+    ) -> None:
+        # As a session that was opened with an identity provider, or before sessions were recorded.
+        with app.extensions["runtime"].database.write() as session:
+            session.execute(update(Login).values(code_at=None))
+        for path in PATHS:
+            assert operator.call("GET", path).status_code == 403
+            assert operator.page.one("h1").text == "Two-factor authentication required"
+            assert tenant.email not in operator.page.text
+        form = {"csrf_token": csrf_token_of(operator), "reason": "x", "plan": "enterprise"}
+        for path in set(FORMS) - {"/operator/code"}:
+            address = path.replace("/1", f"/{tenant.account_id}")
+            assert operator.call("POST", address, data=form).status_code == 403
+        assert tenant.browser.get("/dashboard").status_code == 200
+
+        operator.go("/operator")
+        assert operator.send("Continue", code="123456").status_code == 400
+        assert operator.problem_of("code") == "Code is incorrect or was already used."
+        with time_machine.travel(datetime.now(UTC) + timedelta(minutes=1)):
+            operator.press("Continue", code=codes_of(app, OPERATOR).now())
+            assert operator.page.one("h1").text == "Accounts"
+
+    def test_wrong_codes_are_limited(self, app: Flask, operator: Person) -> None:
+        with app.extensions["runtime"].database.write() as session:
+            session.execute(update(Login).values(code_at=None))
+        form = {"csrf_token": csrf_token_of(operator), "code": "123456"}
+        statuses = [operator.call("POST", "/operator/code", data=form).status_code for _ in range(11)]
+        assert statuses == [400] * 10 + [429]
+
+    def test_naming_an_operator_ends_sessions_in_which_no_code_was_given(self, app: Flask) -> None:
+        with_code, _ = register_browser(app, OPERATOR)
+        turn_on_codes(with_code)
+        run(app, OPERATOR)
+        assert with_code.get("/dashboard").status_code == 200
+
+        without, _ = register_browser(app, "otto@example.com")
+        run(app, "otto@example.com")
+        assert without.get("/dashboard").status_code == 401
 
     def test_revoked_operator_gets_404_at_once_in_every_process(self, app: Flask, operator: Person) -> None:
         other = create_app(app.extensions["runtime"].settings)
