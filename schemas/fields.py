@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields
@@ -268,3 +268,22 @@ class Glob(Text):
         if any(character.isspace() or ord(character) < 32 for character in glob):
             raise ValidationError([Problem("must not contain white space", "invalid")])
         return glob
+
+
+MONTH_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])$"
+"""Pattern of a calendar month, such as `2026-11`."""
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
+
+
+class Month(Text):
+    """A calendar month, read as its first day."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(metadata={"pattern": MONTH_PATTERN, **kwargs.pop("metadata", {})}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        match = _MONTH.fullmatch(super()._deserialize(value, attr, data, **kwargs))
+        # Years before 1970 would be dates that no database or clock of the service has seen.
+        if match is None or int(match[1]) < 1970:
+            raise ValidationError([Problem("must be a month, such as 2026-11", "invalid_date")])
+        return date(int(match[1]), int(match[2]), 1)

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, fields
 
 from schemas.accounts import MAX_REASON_LENGTH, Email, chosen_password
 from schemas.base import BodySchema, PagedSchema, QuerySchema, UpdateSchema
-from schemas.fields import MAX_INT64, MAX_INTEGER, QueryWholeNumber, RowNumber, Text, WholeNumber
+from schemas.fields import (
+    MAX_INT64,
+    MAX_INTEGER,
+    MONTH_PATTERN,
+    Month,
+    QueryWholeNumber,
+    RowNumber,
+    Text,
+    WholeNumber,
+)
 from schemas.sites import PageQuerySchema
-from schemas.validation.problems import Problem
+from schemas.usage import MonthUsageSchema
 
 ACCOUNT_STATUSES = ("active", "suspended")
 ACCOUNT_ORDERS = ("created_at", "quota", "searches", "documents")
-_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
-
-
-class Month(Text):
-    """A calendar month, read as its first day."""
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(metadata={"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$", **kwargs.pop("metadata", {})}, **kwargs)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        match = _MONTH.fullmatch(super()._deserialize(value, attr, data, **kwargs))
-        # Years before 1970 would be dates that no database or clock of the service has seen.
-        if match is None or int(match[1]) < 1970:
-            raise ValidationError([Problem("must be a month, such as 2026-11", "invalid_date")])
-        return date(int(match[1]), int(match[2]), 1)
 
 
 def _limit() -> WholeNumber:
@@ -229,35 +221,19 @@ class MonthQuerySchema(QuerySchema):
     month = Month(required=True, metadata={"description": "A month in UTC, at the latest the current one."})
 
 
-class AccountMonthSchema(Schema):
+class AccountMonthSchema(MonthUsageSchema):
     """Usage of one account in one month."""
 
     account_id = RowNumber(required=True)
     email = fields.String(required=True)
     name = fields.String(required=True)
     plan = fields.String(required=True, metadata={"description": "The current plan."})
-    searches = fields.Integer(required=True, metadata={"description": "Charged searches."})
-    refused_searches = fields.Integer(
-        required=True, metadata={"description": "Searches rejected by the plan's daily search quota or request limits."}
-    )
-    indexing_operations = fields.Integer(
-        required=True,
-        metadata={
-            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
-        },
-    )
-    most_documents = fields.Integer(
-        required=True, metadata={"description": "Highest number of documents stored at any time in the month."}
-    )
-    pages_crawled = fields.Integer(
-        required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
-    )
 
 
 class MonthReportSchema(Schema):
     """Usage of all accounts in a month (UTC), oldest account first. Deleted accounts are not included."""
 
-    month = fields.String(required=True, metadata={"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"})
+    month = fields.String(required=True, metadata={"pattern": MONTH_PATTERN})
     final = fields.Boolean(
         required=True,
         metadata={"description": "Whether the figures no longer change, as from about an hour after the month."},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 from marshmallow.validate import OneOf
 
-from schemas.base import LenientBodySchema, SuccessSchema
-from schemas.fields import Instant, RowNumber, Text, WholeNumber
+from schemas.base import LenientBodySchema, QuerySchema, SuccessSchema
+from schemas.fields import MONTH_PATTERN, Instant, Month, RowNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.search_results import RemainingQuotaSchema
 from schemas.source_runs import RunErrorSchema
@@ -91,6 +91,51 @@ class DashboardUsageSchema(Schema):
     )
     pages_crawled_this_month = fields.Integer(
         required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
+    )
+
+
+class MonthUsageSchema(Schema):
+    """Usage of an account in a calendar month (UTC)."""
+
+    searches = fields.Integer(required=True, metadata={"description": "Charged searches."})
+    refused_searches = fields.Integer(
+        required=True, metadata={"description": "Searches rejected by the plan's daily search quota or request limits."}
+    )
+    indexing_operations = fields.Integer(
+        required=True,
+        metadata={
+            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
+        },
+    )
+    most_documents = fields.Integer(
+        required=True, metadata={"description": "Highest number of documents stored at any time in the month."}
+    )
+    pages_crawled = fields.Integer(
+        required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
+    )
+
+
+class OwnMonthQuerySchema(QuerySchema):
+    """The month to report."""
+
+    month = Month(
+        load_default=None,
+        metadata={"description": "A month in UTC, from the account's first month to the current one, the default."},
+    )
+
+
+class OwnMonthSchema(MonthUsageSchema):
+    """Usage of the account in a month, equal to the usage that the operator sees and invoices."""
+
+    month = fields.String(required=True, metadata={"pattern": MONTH_PATTERN})
+    final = fields.Boolean(
+        required=True,
+        metadata={"description": "Whether the figures no longer change, as from about an hour after the month."},
+    )
+    months = fields.List(
+        fields.String(metadata={"pattern": MONTH_PATTERN}),
+        required=True,
+        metadata={"description": "All months that can be requested, newest first."},
     )
 
 

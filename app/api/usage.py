@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 import orjson
-from flask import request
+from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint
 from app.clock import now, today
@@ -21,17 +22,21 @@ from app.services.access.callers import Caller
 from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
+from app.services.usage.month_usage import encode_csv, find_month
 from app.web.auth import ANY_KEY, MANAGING
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_logged_search, used_today
 from app.web.hosts import base_url
 from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
+from app.web.responses import CSV, csv_response, prefers
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL
 from schemas.usage import (
     ClientInfoSchema,
     DashboardSchema,
+    OwnMonthQuerySchema,
+    OwnMonthSchema,
     SearchLogAnswerSchema,
     SearchLogSchema,
     UsageReportAnswerSchema,
@@ -194,11 +199,12 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
     return {"success": True}
 
 
+_DASHBOARD = OperationPolicy(MANAGING, Scope.SITES, whole_account=True)
 dashboard_blp = ApiBlueprint("dashboard", __name__, description="Counts, usage, and limits of the account.")
 
 
 @dashboard_blp.route("/dashboard", methods=["GET"])
-@dashboard_blp.operation("showDashboard", OperationPolicy(MANAGING, Scope.SITES, whole_account=True))
+@dashboard_blp.operation("showDashboard", _DASHBOARD)
 @dashboard_blp.response(200, DashboardSchema)
 def show_dashboard() -> Dashboard:
     """Get counts, usage, and limits of the account."""
@@ -214,3 +220,23 @@ def show_dashboard() -> Dashboard:
             caller.account.limits,
             today(),
         )
+
+
+@dashboard_blp.route("/api/usage", methods=["GET"])
+@dashboard_blp.operation("showMonth", _DASHBOARD)
+@dashboard_blp.arguments(OwnMonthQuerySchema, location="query")
+@dashboard_blp.response(200, OwnMonthSchema)
+@dashboard_blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
+def show_month(query: dict[str, Any]) -> dict[str, Any] | Response:
+    """Get the account's usage in a month, to check an invoice. With `Accept: text/csv`, get it as a table."""
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
+        reported, months = find_month(session, current_runtime.counters, current_caller().account.id, query["month"])
+    if prefers(request, CSV):
+        return csv_response(encode_csv([reported]), f"usage-{reported.month:%Y-%m}.csv")
+    return {
+        "month": f"{reported.month:%Y-%m}",
+        "final": reported.is_final,
+        **asdict(reported.usage),
+        "months": [f"{month:%Y-%m}" for month in months],
+    }

@@ -279,6 +279,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "runSourceByHook": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
     # The dashboard and the profile.
     "showDashboard": RequestExample(),
+    "showMonth": RequestExample(parameters={"month": "2024-05"}),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
     # Two-factor authentication, and sessions. The code is valid at the fixed time at which `make examples` runs.

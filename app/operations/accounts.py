@@ -28,7 +28,7 @@ from app.services.access.key_sightings import ExposedKey, list_exposed
 from app.services.accounts import accounts, members, one_time_codes
 from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites, get_account
-from app.services.usage.month_usage import first_of_last_month, invoice_usage, usage_of_month
+from app.services.usage.month_usage import account_month, first_of_last_month, usage_of_month
 from app.services.usage.quota import DAY_SECONDS
 from app.services.webhooks import notify_operator
 from app.wording import operator_text
@@ -52,7 +52,10 @@ def _final_usage(runtime: Runtime, account_id: int) -> dict[str, Any]:
     month = today().replace(day=1)
     with runtime.database.read() as session:
         this_month, last_month = (
-            {"month": f"{first:%Y-%m}", "usage": asdict(invoice_usage(session, runtime.counters, account_id, first))}
+            {
+                "month": f"{first:%Y-%m}",
+                "usage": asdict(account_month(session, runtime.counters, account_id, first).usage),
+            }
             for first in (month, first_of_last_month(month))
         )
     return {**this_month, "last_month": last_month}

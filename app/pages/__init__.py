@@ -24,6 +24,7 @@ from app.pages import (
     search_box,
     search_settings,
     sites,
+    usage,
     webhooks,
 )
 from app.pages.analytics import inbox, reports
@@ -75,6 +76,7 @@ PAGES: dict[str, View] = {
     "webhooks.list_deliveries": webhooks.show_webhook,
     "webhooks.redeliver": webhooks.redeliver,
     "dashboard.show_dashboard": dashboard.show_dashboard,
+    "dashboard.show_month": usage.show_months,
     "analytics.show_analytics": reports.show_analytics,
     "analytics.show_query_analytics": reports.show_query,
     "inbox.show_inbox": inbox.show_inbox,
@@ -128,6 +130,7 @@ _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _EXPORT = OperationPolicy(MANAGING, Scope.DOCUMENTS)
 _OWNERS = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
 _KEYS = OperationPolicy(MANAGING, Scope.KEYS)
+_USAGE = OperationPolicy(MANAGING, Scope.SITES, whole_account=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
 _BOX = OperationPolicy(MANAGING, Scope.KEYS, has_page=True)
@@ -162,6 +165,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (_SITE + "/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (_SITE + "/documents/export", "pages.export_documents", documents.export_documents, _EXPORT),
     ("/audit-log/export", "pages.export_audit_log", audit_log.export_log, _OWNERS),
+    ("/usage/export", "pages.export_months", usage.export_months, _USAGE),
     ("/analytics/export", "pages.export_analytics", reports.export_analytics, _ANALYTICS),
     (_SETTINGS_SECTION, "pages.show_settings_section", search_settings.show_settings_section, _SETTINGS_FORM),
     (_INBOX + "/synonym", "pages.show_synonym_remedy", inbox.show_synonym_remedy, _SETTINGS_FORM),

@@ -39,6 +39,7 @@ OPEN = [
 MINE = [
     "/",
     "/dashboard",
+    "/api/usage",
     "/plans",
     "/sites",
     "/sites/create",

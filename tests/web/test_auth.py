@@ -81,6 +81,7 @@ TABLE = [
     Row("GET", "/api/analytics/inbox?site_id={site}"),
     Row("PUT", "/api/analytics/inbox", {"site_id": "{site}", "query": "x", "ignored": True}),
     Row("GET", "/dashboard"),
+    Row("GET", "/api/usage"),
     Row("GET", "/sites"),
     Row("POST", "/sites", SITE, 201),
     Row("GET", "/sites/create"),

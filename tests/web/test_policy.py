@@ -117,7 +117,10 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "reports usage": (lambda policy: policy.reports_usage, {"usage.report_usage"}),
     "of the whole account, beside its own scope": (
         lambda policy: policy.whole_account is not (policy.scope is Scope.ACCOUNT),
-        {"dashboard.show_dashboard", "sites.create_site", "sites.show_create_form"},
+        {
+            "dashboard.show_dashboard", "dashboard.show_month", "pages.export_months", "sites.create_site",
+            "sites.show_create_form",
+        },
     ),
     "for owners": (
         lambda policy: policy.role is Role.OWNER,
@@ -151,7 +154,7 @@ SCOPES = (
     (r"\w+ /v1/(search|suggest)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
-    (r"\w+ /(sites|dashboard)\b", Scope.SITES),
+    (r"\w+ (/sites|/dashboard|(/api)?/usage)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and path."""
@@ -191,8 +194,11 @@ def test_every_policy_belongs_to_a_route(shared_app: Flask) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nobody", "public", "search", "private", "session", "engine"])
-def test_every_operation_rejects_callers_outside_its_policy(ann: Tenant, kind: str) -> None:
+def test_every_operation_rejects_callers_outside_its_policy(
+    ann: Tenant, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """This includes methods and paths that the API document does not describe."""
+    monkeypatch.setattr("app.services.usage.quota.VISITOR_LIMIT", 1_000)
     tokens = {**ann.tokens, "engine": Gateway(ann).token}
     caller = ann.browser if kind == "session" else ApiClient(ann.app, tokens.get(kind))
 

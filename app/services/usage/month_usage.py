@@ -6,18 +6,21 @@ account and never change again (:func:`close_months`), so that an invoice can be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import now, today
 from app.counters.base import CounterStore
+from app.errors import field_error
 from app.models import Account, Site, UsageDay, UsageMonth
+from app.services.sites import get_account
 from app.services.usage.daily_usage import merge_copies
 from app.storage.database import ROW_LOCK, Database
+from app.wording import csv_lines
 
 CLOSED_AFTER = timedelta(hours=1)
 """Time after the end of a month when its usage is stored. Copies and refunds of the last searches take minutes."""
@@ -140,17 +143,78 @@ def report_month(session: Session, counters: CounterStore, month: date) -> Month
     return MonthReport(listed, is_final=not missing and _is_over(month))
 
 
-def invoice_usage(session: Session, counters: CounterStore, account_id: int, month: date) -> MonthUsage:
+@dataclass(frozen=True, slots=True)
+class AccountMonth:
+    """An account's usage in a month.
+
+    Attributes:
+        month: First day of the month.
+        is_final: Whether the figures no longer change.
+    """
+
+    month: date
+    usage: MonthUsage
+    is_final: bool
+
+
+def account_month(session: Session, counters: CounterStore | None, account_id: int, month: date) -> AccountMonth:
     """Return an account's usage in a month as :func:`report_month` reports it.
 
     Args:
+        counters: ``None`` to read the copies of its counts only.
         month: First day of the month.
 
     Raises:
         CountersUnavailable: Usage cannot be read.
     """
     row = session.get(UsageMonth, (account_id, month))
-    return _stored_usage(row) if row else usage_of_month(session, counters, [account_id], month)[account_id]
+    if row is not None:
+        return AccountMonth(month, _stored_usage(row), is_final=True)
+    usage = usage_of_month(session, counters, [account_id], month)[account_id]
+    return AccountMonth(month, usage, is_final=False)
+
+
+def list_months(session: Session, account_id: int) -> list[date]:
+    """Return the first days of the months in which an account existed, newest first."""
+    first = get_account(session, account_id).created_at.date().replace(day=1)
+    months = [today().replace(day=1)]
+    while months[-1] > first:
+        months.append(first_of_last_month(months[-1]))
+    return months
+
+
+def find_month(
+    session: Session, counters: CounterStore | None, account_id: int, month: date | None
+) -> tuple[AccountMonth, list[date]]:
+    """Return an account's usage in a month that it asks for, and its months, newest first.
+
+    Args:
+        counters: As in :func:`account_month`.
+        month: First day of the month; ``None`` for the current month.
+
+    Raises:
+        ApiError: 400 for a month in the future or before the account existed.
+        CountersUnavailable: Usage cannot be read.
+    """
+    months = list_months(session, account_id)
+    month = months[0] if month is None else month
+    if month > months[0]:
+        raise field_error("month", "out_of_range", "must not be in the future")
+    if month < months[-1]:
+        raise field_error(
+            "month", "out_of_range", f"must not be before {months[-1]:%Y-%m}, when the account was created"
+        )
+    return account_month(session, counters, account_id, month), months
+
+
+def encode_csv(months: Iterable[AccountMonth]) -> str:
+    """Return the usage in months as CSV (RFC 4180)."""
+    names = [member.name for member in fields(MonthUsage)]
+    rows = (
+        (f"{report.month:%Y-%m}", *(getattr(report.usage, name) for name in names), str(report.is_final).lower())
+        for report in months
+    )
+    return csv_lines([("month", *names, "final"), *rows])
 
 
 def close_months(database: Database, counters: CounterStore) -> int:
