@@ -1,9 +1,12 @@
 """The WSGI application: ``gunicorn wsgi:app``."""
 
+import sys
+
 from app.application import create_app
 from app.config import ConfigurationError
 
 try:
     app = create_app()
 except ConfigurationError as error:
-    raise SystemExit(f"The service cannot start: {error}") from error
+    sys.stderr.write(f"The service cannot start: {error}\n")
+    raise SystemExit(error.exit_code) from error

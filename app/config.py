@@ -21,7 +21,19 @@ UNLIMITED = 2147483647
 
 
 class ConfigurationError(Exception):
-    """A setting is unknown, malformed, or contradicts another; the service does not start."""
+    """A setting is unknown, malformed, or contradicts another; the service does not start.
+
+    Attributes:
+        exit_code: Exit code of the process. The systemd units do not restart it after ``EX_CONFIG``.
+    """
+
+    exit_code = os.EX_CONFIG
+
+
+class FolderUnavailable(ConfigurationError):
+    """DATA_DIR cannot be used. It may be again without any change of settings, such as after a full disk."""
+
+    exit_code = 1
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -340,7 +352,7 @@ def _complete(settings: Settings) -> Settings:
         secret_key = settings.secret_key or _stored_secret(folder / "secret_key")
         docs_search_key = settings.docs_search_key or read_docs_search_key(folder)
     except OSError as error:
-        raise ConfigurationError(
+        raise FolderUnavailable(
             f"DATA_DIR {folder} must be a folder that the service can write to: {error.strerror}."
         ) from error
     filled = {f.name: getattr(settings, f.name) for f in fields(Settings)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.commands.cli import OPEN_STORAGE, OperatorCommands
+from app.commands.cli import OPEN_STORAGE, OperatorCommands, startup_error
 from app.config import ConfigurationError, load_settings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _create_app() -> Flask:
     try:
         return create_app()
     except ConfigurationError as error:
-        raise click.ClickException(f"The service cannot start: {error}") from error
+        raise startup_error(error) from error
 
 
 def _open_storage() -> tuple[Database, PlanTable]:
@@ -34,7 +34,7 @@ def _open_storage() -> tuple[Database, PlanTable]:
         database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
         return database, PlanTable(settings.plans_file or SHIPPED_PLANS)
     except ConfigurationError as error:
-        raise click.ClickException(f"The service cannot start: {error}") from error
+        raise startup_error(error) from error
 
 
 class _SiteSearch(OperatorCommands):

@@ -49,7 +49,7 @@ def test_invalid_setting_prints_a_one_line_error(tmp_path: Path) -> None:
 
     result = CliRunner().invoke(main, ["account", "list"], env=settings)
 
-    assert result.exit_code == 1
+    assert result.exit_code == os.EX_CONFIG
     assert "Error: The service cannot start: LOG_LEVEL must be" in result.output
 
 

@@ -6,6 +6,7 @@ that needs only the database, such as ``account list``, loads only a fraction of
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import orjson
 if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
 
+    from app.config import ConfigurationError
     from app.plans import PlanTable
     from app.storage.database import Database
     from backends.errors import BackendError
@@ -45,6 +47,18 @@ class CommandSource:
         module, name = self.path.split(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+
+class Refusal(click.ClickException):
+    """An error that a restart does not remedy, such as an invalid setting. The systemd units know its exit code."""
+
+    exit_code = os.EX_CONFIG
+
+
+def startup_error(error: ConfigurationError) -> click.ClickException:
+    """Return the error of a command that cannot start the service."""
+    kind = Refusal if error.exit_code == Refusal.exit_code else click.ClickException
+    return kind(f"The service cannot start: {error}")
 
 
 class LazyGroup(click.Group):
@@ -143,10 +157,13 @@ def _by_operator(command: click.Command) -> click.Command:
         from sqlalchemy.exc import DBAPIError
 
         from app.services.audit_log.actors import OPERATOR, acting
+        from app.storage.migrate import NewerTables
 
         try:
             with acting(OPERATOR):
                 return type(command).invoke(command, ctx)
+        except NewerTables as error:
+            raise Refusal(str(error)) from error
         except DBAPIError as error:
             raise _database_trouble(installation(ctx)[0], error) from error
 
@@ -156,20 +173,23 @@ def _by_operator(command: click.Command) -> click.Command:
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:
-    """Return the error to report for a database error: itself, unless missing or outdated tables explain it."""
+    """Return the error to report for a database error: one sentence, unless the program is wrong."""
     from sqlalchemy.exc import DBAPIError
 
-    from app.storage.migrate import TablesState, tables_state
+    from app.storage.database import is_of_other_tables, is_unavailable
+    from app.storage.migrate import NewerTables, TablesState, tables_state
 
+    # Drivers break their messages into several lines.
+    unusable = click.ClickException(f"The database cannot be used: {' '.join(str(error.orig).split())}")
     try:
         state = tables_state(database)
     except DBAPIError:
-        return click.ClickException(f"The database cannot be used: {error.orig}")
-    if state is TablesState.CURRENT:
-        return error
+        return unusable
     if state is TablesState.NEWER:
-        return click.ClickException("A newer version of the program created the database's tables. Run that version.")
-    return click.ClickException("The database's tables are missing or outdated. Run `database upgrade`.")
+        return Refusal(str(NewerTables()))
+    if state is TablesState.OLDER and is_of_other_tables(error):
+        return click.ClickException("The database's tables are missing or outdated. Run `database upgrade`.")
+    return unusable if is_unavailable(error) and not is_of_other_tables(error) else error
 
 
 def installation(ctx: click.Context) -> tuple[Database, PlanTable]:

@@ -14,6 +14,7 @@ from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
 from app.apidoc.openapi import document_at
+from app.commands.cli import startup_error
 from app.config import ConfigurationError
 from app.runtime import Runtime, runtime
 from app.server import ServerEnvironment, read_server_environment
@@ -46,7 +47,7 @@ def check_server() -> ServerEnvironment:
     try:
         environment = read_server_environment()
     except ConfigurationError as error:
-        raise click.ClickException(f"The service cannot start: {error}") from error
+        raise startup_error(error) from error
     if "LISTEN_FDS" in os.environ:  # Socket activation: systemd already listens.
         return environment
     try:

@@ -72,6 +72,14 @@ def is_unavailable(error: BaseException) -> bool:
     )
 
 
+def is_of_other_tables(error: DBAPIError) -> bool:
+    """Whether a statement failed because a table or column is missing: the tables belong to another version."""
+    if isinstance(error.orig, sqlite3.Error):
+        # SQLite has no code of its own for missing tables. A full disk or a lock has another one.
+        return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    return getattr(error.orig, "sqlstate", None) in _OTHER_TABLES
+
+
 class Database:
     """The database. Connections are opened at first use; a child must :meth:`dispose` an object created before
     ``fork``.

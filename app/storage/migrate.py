@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 
+class NewerTables(Exception):
+    """A newer version of the program created the tables, so this version cannot update them."""
+
+    def __init__(self) -> None:
+        super().__init__("A newer version of the program created the database's tables. Run that version.")
+
+
 class TablesState(StrEnum):
     """State of a database's tables compared with this version of the program."""
 
@@ -42,10 +49,17 @@ def alembic_config(database: Database, connection: Connection | None = None) -> 
 
 
 def upgrade(database: Database) -> None:
-    """Create or migrate the tables. Safe to call when they are current, and from several processes simultaneously."""
+    """Create or migrate the tables. Safe to call when they are current, and from several processes simultaneously.
+
+    Raises:
+        NewerTables: The tables belong to a newer version.
+    """
     from alembic import command
 
-    if is_current(database):
+    state = tables_state(database)
+    if state is TablesState.NEWER:
+        raise NewerTables
+    if state is TablesState.CURRENT:
         return
     command.upgrade(alembic_config(database), "head")
 

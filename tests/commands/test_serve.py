@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import text
 
 from app.commands.serve import GUNICORN
 from app.config import ConfigurationError
@@ -18,6 +20,8 @@ from app.server import read_server_environment
 from app.storage.database import Database
 from app.storage.migrate import TablesState, tables_state
 from tests.server import free_port
+
+UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 
 
 class Replaced(BaseException):
@@ -93,9 +97,71 @@ def test_port_in_use_is_reported_before_anything_is_created(tmp_path: Path, comm
 def test_invalid_server_setting_is_reported(tmp_path: Path, name: str, value: str, told: str) -> None:
     result = run(tmp_path, "serve", **{name: value})
 
-    assert (result.exit_code, result.output) == (1, f"Error: The service cannot start: {told}\n")
+    assert (result.exit_code, result.output) == (os.EX_CONFIG, f"Error: The service cannot start: {told}\n")
     with pytest.raises(ConfigurationError):
         read_server_environment({name: value})
+
+
+@pytest.mark.parametrize("arguments", ["serve", "demo", "database upgrade"])
+def test_tables_of_a_newer_version_are_reported_in_one_sentence(
+    tmp_path: Path, programs: list[list[str]], arguments: str
+) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'service.db'}")
+    with database.write() as session:
+        session.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        session.execute(text("INSERT INTO alembic_version VALUES ('9999')"))
+    database.dispose()
+
+    result = run(tmp_path, *arguments.split(), PORT=free_port())
+
+    assert result.exit_code == os.EX_CONFIG
+    lines = [line for line in result.output.splitlines() if line != "Setting up the database …"]
+    assert lines == ["Error: A newer version of the program created the database's tables. Run that version."]
+    assert not programs
+
+
+def test_full_disk_is_not_reported_as_missing_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def upgrade(database: Database) -> None:
+        with database.engine.execution_options(writes=True).begin() as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count=1")
+            connection.exec_driver_sql("CREATE TABLE accounts (id)")
+
+    monkeypatch.setattr("app.commands.serve.upgrade", upgrade)
+
+    result = run(tmp_path, "database", "upgrade")
+
+    # Systemd starts the service again: somebody may make room.
+    assert (result.exit_code, result.output) == (1, "Error: The database cannot be used: database or disk is full\n")
+
+
+def test_unreachable_database_is_reported_in_one_line(tmp_path: Path, programs: list[list[str]]) -> None:
+    url = "postgresql://127.0.0.1:1/none"
+    result = run(tmp_path, "serve", PORT=free_port(), SECRET_KEY="x" * 40, DATABASE_URL=url)
+
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: The database cannot be used: connection failed")
+    assert result.output.count("\n") == 1
+
+
+def test_unusable_data_directory_is_tried_again(tmp_path: Path, programs: list[list[str]]) -> None:
+    (tmp_path / "file").touch()
+    result = run(tmp_path / "file", "serve", PORT=free_port())
+
+    assert result.exit_code == 1
+    assert result.output.endswith("must be a folder that the service can write to: File exists.\n")
+
+
+def test_systemd_does_not_restart_after_refusals() -> None:
+    for unit in ("site-search.service", "site-search-worker.service"):
+        assert f"\nRestartPreventExitStatus={ConfigurationError.exit_code}\n" in (UNITS / unit).read_text()
+
+
+def test_gunicorn_without_serve_reports_an_invalid_setting(tmp_path: Path) -> None:
+    environment = {**os.environ, "DATA_DIR": str(tmp_path), "LOG_LEVEL": "LOUD"}
+    done = subprocess.run([sys.executable, "-c", "import wsgi"], env=environment, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (os.EX_CONFIG, "")
+    assert done.stderr == "The service cannot start: LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR.\n"
 
 
 @pytest.mark.parametrize(
