@@ -197,7 +197,10 @@ LIMITS = (
     f"more than {cpu_limits.FREE_SECONDS * 1000:.0f} ms of CPU time",
     f"a tenth of the plan's requests per minute, at least {cpu_limits.MIN_SECONDS}; shared",
     f"| public keys and engine keys | {cpu_limits.ADDRESS_SECONDS} for each visitor |",
-    f"| sessions | {cpu_limits.MEMBER_SECONDS} for each member |",
+    f"| sessions | {cpu_limits.MEMBER_SECONDS} for each member, and "
+    f"{quota.MEMBERS_FACTOR * cpu_limits.MEMBER_SECONDS} for all members of the account |",
+    f"| sessions | {quota.SESSION_LIMIT} requests per minute per member, and "
+    f"{quota.MEMBERS_FACTOR * quota.SESSION_LIMIT:,} for all members of the account, whatever the plan",
     f"| no valid key or session | {cpu_limits.ADDRESS_SECONDS} for each IP address |",
     f"have a limit of {quota.READ_PAGES_LIMIT} per minute for an account.",
 )

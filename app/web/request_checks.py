@@ -24,7 +24,7 @@ from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import KeyRecord
-from app.services.usage.cpu_limits import STREAM_SECONDS, cpu_seconds, spender_of
+from app.services.usage.cpu_limits import STREAM_SECONDS, cpu_seconds, spenders_of
 from app.services.usage.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -81,7 +81,7 @@ def _check() -> None:
     state.further_charges = []
     state.uncounted = []
     policy = policy_of(req.endpoint)
-    state.spender = None
+    state.spenders = ()
     if policy.uncounted:
         return
     state.cpu_began = cpu_seconds()
@@ -100,12 +100,10 @@ def _check() -> None:
     if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
         caller, failure = None, missing_key()
     # Before any limit is counted, since counting may wait for the counter store.
-    share = _name_sharer(caller, policy, token)
-    current_runtime.shares.enter(share)
-    state.share_of = share
+    _enter_shares(current_runtime, state, caller, policy, token)
     state.caller = caller  # From here on, error responses are for this caller.
-    state.spender = spender_of(caller, address())
-    current_runtime.cpu_limits.check(state.spender)
+    state.spenders = spenders_of(caller, address())
+    current_runtime.cpu_limits.check(state.spenders)
     if caller is None:
         _consume_address(current_runtime, policy, token)
         if req.routing_exception is not None:
@@ -152,8 +150,8 @@ def _check() -> None:
 def _admit_operator(runtime: Runtime) -> None:
     """Count a request of the operator, and attribute its changes to the operator."""
     g.operator = True
-    runtime.shares.enter("operator")
-    g.share_of = "operator"
+    runtime.shares.enter("operator", runtime.shares.most)
+    g.shares = ["operator"]
     try:
         runtime.limiter.check_request_limits(RequestLimits((OPERATOR_WINDOW,)), now=now().timestamp())
     except CountersUnavailable as error:
@@ -187,7 +185,7 @@ def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
 def _keep_open(response: Response) -> Response:
     """Let a streamed body count toward the caller's CPU time and threads until its last byte has been sent."""
     state = g._get_current_object()
-    state.is_streamed = response.is_streamed and "share_of" in state
+    state.is_streamed = response.is_streamed and "shares" in state
     if state.is_streamed:
         # A body is made after the request has ended for Flask, so it gets the values that it needs.
         current_runtime = runtime()
@@ -202,7 +200,7 @@ def _count_stream(runtime: Runtime, state: _AppCtxGlobals, body: Iterator[bytes]
         for chunk in body:
             yield chunk
             # A stream may last for minutes. Meanwhile, the caller's other requests are limited.
-            if state.spender is not None and cpu_seconds() - state.cpu_began >= STREAM_SECONDS:
+            if state.spenders and cpu_seconds() - state.cpu_began >= STREAM_SECONDS:
                 _note_cpu(runtime, state)
     finally:
         _settle(runtime, state)
@@ -216,17 +214,16 @@ def _end_request(_error: BaseException | None) -> None:
 
 def _settle(runtime: Runtime, state: _AppCtxGlobals) -> None:
     """Leave the caller's share of threads, and count the CPU time of the request."""
-    share = state.pop("share_of", None)
-    if share is not None:
+    for share in reversed(state.pop("shares", ())):
         runtime.shares.leave(share)
-    if state.get("spender") is not None:
+    if state.get("spenders"):
         _note_cpu(runtime, state)
 
 
 def _note_cpu(runtime: Runtime, state: _AppCtxGlobals) -> None:
     moment = cpu_seconds()
     if not state.get("counters_away", False):
-        runtime.cpu_limits.note(state.spender, moment - state.cpu_began)
+        runtime.cpu_limits.note(state.spenders, moment - state.cpu_began)
     state.cpu_began = moment
 
 
@@ -315,11 +312,25 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
     )
 
 
-def _name_sharer(caller: Caller | None, policy: OperationPolicy, token: str | None) -> str | int:
-    """Return the name of the request's thread share: one per account for keys, per member, or per IP address."""
+def _enter_shares(
+    runtime: Runtime, state: _AppCtxGlobals, caller: Caller | None, policy: OperationPolicy, token: str | None
+) -> None:
+    """Enter the request's shares of threads: the account's for keys, the member's and all members', or an address's."""
+    shares, state.shares = runtime.shares, []
+
+    def enter(share: str | int, limit: int | None, group: str | None = None) -> None:
+        shares.enter(share, limit, group)
+        state.shares.append(share)
+
     if caller is None:
-        return _stranger(policy, token)
-    return caller.account.id if caller.member is None else f"member {caller.member.id}"
+        enter(_stranger(policy, token), shares.most)
+    elif caller.member is None:
+        enter(caller.account.id, shares.most)
+    else:
+        # The member's share comes first: requests that wait for it do not keep the other members waiting.
+        members = f"members {caller.account.id}"
+        enter(f"member {caller.member.id}", shares.max_of_member, members)
+        enter(members, shares.max_of_members)
 
 
 def _stranger(policy: OperationPolicy, token: str | None) -> str:

@@ -160,6 +160,18 @@ class TestRequests:
         assert_error(tenant.browser.get("/dashboard"), 429, "rate_limit_exceeded")
         assert_ok(colleague.get("/dashboard"))
 
+    def test_members_of_an_account_share_twice_a_members_limit(
+        self, tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        browsers = [tenant.browser, *(add_member(tenant, f"{name}@example.com", "viewer") for name in ("bo", "cy"))]
+        tenant.app.extensions["runtime"].counters.reset_all()
+        monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 3)
+
+        statuses = [browser.get("/dashboard").status_code for browser in browsers for _ in range(3)]
+        assert statuses == [200] * 6 + [429] * 3
+        assert_ok(stranger.browser.get("/dashboard"))
+        assert_ok(tenant.private.get("/dashboard"))
+
     def test_flooding_by_keys_does_not_block_logins_and_pages(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             tenant = register_tenant(app, "ann@example.com")

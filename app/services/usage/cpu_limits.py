@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil
@@ -17,7 +17,7 @@ from app.counters.values import CountersUnavailable, WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
 from app.services.access.callers import Caller
-from app.services.usage.quota import MINUTE_SECONDS, rate_limited
+from app.services.usage.quota import MEMBERS_FACTOR, MINUTE_SECONDS, rate_limited
 from app.wording import counted, duration
 
 FREE_SECONDS = 0.05
@@ -44,26 +44,28 @@ class Spender:
 
     Attributes:
         name: Name of the caller's rate-limit window.
-        limit: CPU seconds per minute; ``None`` for no limit.
+        limit: CPU seconds per minute.
     """
 
     name: str
-    limit: int | None
+    limit: int
 
 
-def spender_of(caller: Caller | None, address: str) -> Spender:
-    """Return the spender of a request: the member, the account's secret keys together, or an IP address.
+def spenders_of(caller: Caller | None, address: str) -> tuple[Spender, ...]:
+    """Return the spenders of a request: the member and all members of the account, its secret keys, or an IP address.
 
     Args:
         address: The address key.
     """
     if caller is None:
-        return Spender(f"cpu{address}", ADDRESS_SECONDS)
+        return (Spender(f"cpu{address}", ADDRESS_SECONDS),)
     if caller.member is not None:
-        return Spender(f"cpu:m{caller.member.id}", MEMBER_SECONDS)
+        members = Spender(f"cpu:ma{caller.account.id}", MEMBERS_FACTOR * MEMBER_SECONDS)
+        return Spender(f"cpu:m{caller.member.id}", MEMBER_SECONDS), members
     if caller.kind in ("public", "engine"):
-        return Spender(f"cpu{caller.account.id}:{address}", ADDRESS_SECONDS)
-    return Spender(f"cpu:a{caller.account.id}", _limit_of(caller.account.limits))
+        return (Spender(f"cpu{caller.account.id}:{address}", ADDRESS_SECONDS),)
+    limit = _limit_of(caller.account.limits)
+    return () if limit is None else (Spender(f"cpu:a{caller.account.id}", limit),)
 
 
 def _limit_of(limits: PlanLimits) -> int | None:
@@ -84,42 +86,46 @@ class CpuLimits:
         self._exhausted: dict[str, tuple[float, WindowState]] = {}
         self._lock = threading.Lock()
 
-    def check(self, spender: Spender) -> None:
-        """Reject a spender that has used up its CPU time for the current minute.
+    def check(self, spenders: Sequence[Spender]) -> None:
+        """Reject a request if one of its spenders has used up its CPU time for the current minute.
 
         Raises:
             RateLimited: The limit is reached.
         """
-        # Without the lock, since this runs for every request, and reading a dictionary is atomic.
-        until, window = self._exhausted.get(spender.name, (0.0, None))
-        if window is None:
-            return
-        remaining = ceil(until - time.monotonic())
-        if remaining <= 0:
-            with self._lock:
-                self._exhausted.pop(spender.name, None)
-            return
-        raise rate_limited(
-            f"The requests took more than {counted(window.limit or 0, 'second')} of CPU time per minute; try "
-            f"again in {duration(remaining)}.",
-            remaining,
-            window,
-        )
+        for spender in spenders:
+            # Without the lock, since this runs for every request, and reading a dictionary is atomic.
+            until, window = self._exhausted.get(spender.name, (0.0, None))
+            if window is None:
+                continue
+            remaining = ceil(until - time.monotonic())
+            if remaining <= 0:
+                with self._lock:
+                    self._exhausted.pop(spender.name, None)
+                continue
+            raise rate_limited(
+                f"The requests took more than {counted(window.limit or 0, 'second')} of CPU time per minute; try "
+                f"again in {duration(remaining)}.",
+                remaining,
+                window,
+            )
 
-    def note(self, spender: Spender, seconds: float) -> None:
+    def note(self, spenders: Sequence[Spender], seconds: float) -> None:
         """Count the CPU time of a finished request, or of a part of a streamed response."""
-        if seconds <= FREE_SECONDS or spender.limit is None:
+        if seconds <= FREE_SECONDS or not spenders:
             return
         moment = now().timestamp()
         # Without a limit, because the time is known only after it was spent. It is counted in milliseconds.
-        request = WindowRequest(spender.name, None, MINUTE_SECONDS, ceil(seconds * 1000))
+        requests = [WindowRequest(spender.name, None, MINUTE_SECONDS, ceil(seconds * 1000)) for spender in spenders]
         try:
-            (window,) = self._counters.consume([request], now=moment).windows
+            windows = self._counters.consume(requests, now=moment).windows
         except CountersUnavailable as error:
             log.warning("cannot count the CPU time of a request: %s", error)
             return
-        if window.hits < spender.limit * 1000:
-            return
+        for spender, window in zip(spenders, windows, strict=True):
+            if window.hits >= spender.limit * 1000:
+                self._exhaust(spender, window, moment)
+
+    def _exhaust(self, spender: Spender, window: WindowState, moment: float) -> None:
         reported_window = WindowState(window.key, spender.limit, window.seconds, 1, spender.limit, window.reset_ms)
         with self._lock:
             if len(self._exhausted) >= _MAX_EXHAUSTED:
@@ -147,7 +153,10 @@ def working_for(callers: int) -> Iterator[None]:
 
 
 MAX_WAITING = 32
-"""Maximum number of a caller's requests waiting for a thread in a process, more than a page sends simultaneously."""
+"""Maximum number of requests of a caller, or of all members of an account, waiting for a thread in a process.
+
+A page sends fewer simultaneously.
+"""
 MAX_WAITING_TOTAL = 128
 """Maximum number of waiting requests in a process. Each occupies a thread, which costs memory."""
 WAIT_SECONDS = 30.0
@@ -167,19 +176,26 @@ class _Caller:
 class ThreadShares:
     """Distributes a process's threads among callers. One caller may use at most half of the threads.
 
+    The members of an account share less than that, so that they and the account's keys together leave a thread to
+    others; and one member leaves a part to the other members.
+
     Further requests of the caller wait until one of its requests ends. The number of waiting requests and their wait
     are limited; requests beyond these limits are rejected.
 
     Attributes:
         most: Maximum number of concurrent requests per caller; ``None`` for no limit.
+        max_of_members: The same for all members of an account together.
+        max_of_member: The same for one member.
     """
 
     def __init__(self) -> None:
         self.most: int | None = None
+        self.max_of_members: int | None = None
+        self.max_of_member: int | None = None
         self._aside: Callable[[], AbstractContextManager[None]] = nullcontext
         self._lock = threading.Lock()
         self._callers: dict[object, _Caller] = {}
-        self._waiting = 0
+        self._waiting: Counter[object] = Counter()
 
     def share_out(self, threads: int, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Set the number of threads.
@@ -188,28 +204,35 @@ class ThreadShares:
             aside: Context in which a waiting thread does not count toward that number.
         """
         self.most = max(1, threads // 2)
+        self.max_of_members = max(1, self.most - 1)
+        self.max_of_member = ceil(self.max_of_members / 2)
         self._aside = aside
 
-    def enter(self, key: object) -> None:
+    def enter(self, key: object, limit: int | None, group: object = None) -> None:
         """Begin a caller's request, and wait for its turn if necessary.
+
+        Args:
+            limit: Maximum number of concurrent requests with this key; ``None`` for no limit.
+            group: Key whose waiting requests are limited together; ``None`` for this key alone.
 
         Raises:
             ApiError: 503 ``server_busy``.
         """
+        group = key if group is None else group
         with self._lock:
             caller = self._callers.setdefault(key, _Caller())
-            if self.most is None or caller.active < self.most:
+            if limit is None or caller.active < limit:
                 caller.active += 1
                 return
-            if len(caller.waiting) >= MAX_WAITING or self._waiting >= MAX_WAITING_TOTAL:
+            if self._waiting[group] >= MAX_WAITING or self._waiting.total() >= MAX_WAITING_TOTAL:
                 raise _busy()
             turn = threading.Event()
             caller.waiting.append(turn)
-            self._waiting += 1
+            self._waiting[group] += 1
         with self._aside():
             turn.wait(WAIT_SECONDS)
         with self._lock:
-            self._waiting -= 1
+            self._waiting -= Counter((group,))  # Unlike a plain subtraction, this drops a count of zero.
             # Checked under the lock, because the turn may have come after the wait timed out.
             if not turn.is_set():
                 caller.waiting.remove(turn)

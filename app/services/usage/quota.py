@@ -23,6 +23,12 @@ ADDRESS_LIMIT = 300
 """Requests per minute from one IP address without a valid key or session."""
 SESSION_LIMIT = 600
 """Requests per minute by one member's sessions."""
+MEMBERS_FACTOR = 2
+"""Multiple of one member's limits that an account's members have together.
+
+An account may have a hundred members, and replace them. With twice a member's limit, no member can use up the limits of
+the others.
+"""
 VISITOR_LIMIT = 300
 """Requests per minute from one visitor's IP address with an account's public keys."""
 REPORT_LIMIT = 30
@@ -84,8 +90,8 @@ def name_stranger(address: str, *, is_reader: bool) -> str:
 def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> tuple[WindowRequest, ...]:
     """Return the windows that a caller's account shares. Response headers describe the first one.
 
-    A member's sessions have their own window, independent of the plan: even if keys have used up their limits, their
-    owner can still disable them.
+    A member's sessions have their own window, and all members of an account have another one, independent of the plan:
+    even if keys have used up their limits, their owner can still disable them.
 
     Args:
         charged: Whether the operation charges searches. For keys in web pages, searches at the gateway use the public
@@ -93,7 +99,10 @@ def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> t
         is_file: Whether the response is a file for agents.
     """
     if caller.member is not None:
-        return (WindowRequest(f"m{caller.member.id}:m", SESSION_LIMIT, MINUTE_SECONDS),)
+        return (
+            WindowRequest(f"m{caller.member.id}:m", SESSION_LIMIT, MINUTE_SECONDS),
+            WindowRequest(f"ma{caller.account.id}:m", MEMBERS_FACTOR * SESSION_LIMIT, MINUTE_SECONDS),
+        )
     account_id, limits = caller.account.id, caller.account.limits
     if is_file:
         return _account_windows("f", account_id, limits.with_overrides({"requests_per_minute": _files_limit(limits)}))

@@ -27,9 +27,10 @@ from app.services.usage.cpu_limits import (
     cpu_seconds,
     working_for,
 )
+from app.services.usage.quota import MEMBERS_FACTOR
 from app.web import request_checks
 from tests.answers import assert_error, assert_ok
-from tests.callers import ApiClient, Tenant
+from tests.callers import ApiClient, Tenant, add_member, member_id
 from tests.conftest import close_app
 from tests.gateway.callers import Gateway, VisitorClient
 
@@ -169,6 +170,35 @@ def test_stream_that_is_closed_before_its_first_byte_frees_its_place(tenant: Ten
     assert not shares._callers
 
 
+def test_members_of_an_account_share_a_cpu_limit_that_one_member_cannot_use_up(
+    tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    colleagues = [add_member(tenant, f"{name}@example.com", "viewer") for name in ("bo", "cy", "di")]
+    let_requests_take(monkeypatch, MEMBER_SECONDS)
+    first, second, third = colleagues
+
+    assert_ok(first.get("/sites"))
+    assert_ok(second.get("/sites"))
+    for browser in (third, tenant.browser):
+        body = assert_error(browser.get("/sites"), 429, "rate_limit_exceeded")
+        assert f"more than {MEMBERS_FACTOR * MEMBER_SECONDS} seconds of CPU time" in body["message"]
+    assert_ok(tenant.private.get("/sites"))
+    assert_ok(stranger.browser.get("/sites"))
+
+
+def test_replaced_members_have_no_new_cpu_limit(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    for number in range(MEMBERS_FACTOR):
+        email = f"bo{number}@example.com"
+        browser, id = add_member(tenant, email, "viewer"), member_id(tenant, email)
+        with monkeypatch.context() as slow:
+            let_requests_take(slow, MEMBER_SECONDS)
+            assert_ok(browser.get("/sites"))
+        assert_ok(tenant.private.delete(f"/api/members/{id}"))
+    assert_error(tenant.browser.get("/sites"), 429, "rate_limit_exceeded")
+
+
 def test_cpu_time_is_counted_across_processes(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
@@ -243,6 +273,6 @@ def test_exhausted_callers_are_evicted_above_the_limit(monkeypatch: pytest.Monke
     monkeypatch.setattr(cpu_limits, "_MAX_EXHAUSTED", 2)
     limits = CpuLimits(app.extensions["runtime"].counters)
     for number in range(5):
-        limits.note(cpu_limits.Spender(f"cpu:{number}", 1), 1.0)
+        limits.note([cpu_limits.Spender(f"cpu:{number}", 1)], 1.0)
 
     assert len(limits._exhausted) <= 2

@@ -13,7 +13,7 @@ from app.errors import ApiError, ErrorCode
 from app.services.usage import cpu_limits
 from app.services.usage.cpu_limits import ThreadShares
 from tests.answers import assert_error
-from tests.callers import ApiClient, Tenant, register_tenant
+from tests.callers import ApiClient, Tenant, add_member, member_id, register_tenant
 from tests.gateway.callers import Gateway, assert_engine_error
 from tests.patience import PATIENCE_SECONDS
 
@@ -33,15 +33,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refusal(shares: ThreadShares, who: object) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        shares.enter(who)
+        shares.enter(who, shares.most)
     return caught.value
 
 
 class Page:
     """Concurrent requests of one caller, each in a thread; ``entered`` lists the admitted requests, in order."""
 
-    def __init__(self, shares: ThreadShares, who: object):
-        self.shares, self.who = shares, who
+    def __init__(self, shares: ThreadShares, who: object, group: object = None):
+        self.shares, self.who, self.group = shares, who, group
         self.entered: list[int] = []
         self.refused: list[ApiError] = []
         self._threads: list[threading.Thread] = []
@@ -50,16 +50,16 @@ class Page:
     def send(self, count: int) -> None:
         """Send further requests, each one after the previous request is waiting."""
         for _ in range(count):
-            number, before = len(self._threads), self.shares._waiting
+            number, before = len(self._threads), self.shares._waiting.total()
             thread = threading.Thread(target=self._enter, args=(number,))
             self._threads.append(thread)
             thread.start()
-            while self.shares._waiting == before and thread.is_alive():
+            while self.shares._waiting.total() == before and thread.is_alive():
                 thread.join(0.001)
 
     def _enter(self, number: int) -> None:
         try:
-            self.shares.enter(self.who)
+            self.shares.enter(self.who, self.shares.most, self.group)
         except ApiError as error:
             self.refused.append(error)
         else:
@@ -79,7 +79,7 @@ def test_one_caller_uses_at_most_half_of_the_threads_and_waiting_requests_are_ad
     page.send(16)
     assert sorted(page.entered) == [0, 1, 2, 3]
     for _ in range(4):
-        shares.enter("eve")
+        shares.enter("eve", shares.most)
     for _ in range(16):
         page.await_turn()
         shares.leave("ann")
@@ -120,14 +120,14 @@ def test_waiting_request_releases_its_server_thread(shares: ThreadShares) -> Non
 @pytest.mark.usefixtures("impatient")
 def test_request_queued_too_long_gets_server_busy(shares: ThreadShares) -> None:
     for _ in range(4):
-        shares.enter("ann")
+        shares.enter("ann", shares.most)
 
     error = refusal(shares, "ann")
 
     assert (error.code, error.retry_after) == (ErrorCode.SERVER_BUSY, 2)
-    shares.enter("eve")
+    shares.enter("eve", shares.most)
     shares.leave("ann")
-    shares.enter("ann")
+    shares.enter("ann", shares.most)
 
 
 def test_waiting_requests_are_limited_per_caller_and_in_total(
@@ -147,7 +147,7 @@ def test_waiting_requests_are_limited_per_caller_and_in_total(
         page.join()
     assert ann.refused == eve.refused == []
     assert shares._callers == {}
-    assert shares._waiting == 0
+    assert not shares._waiting
 
 
 @pytest.mark.parametrize(("threads", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4)])
@@ -155,9 +155,9 @@ def test_waiting_requests_are_limited_per_caller_and_in_total(
 def test_one_caller_always_leaves_a_thread_for_others(shares: ThreadShares, threads: int, most: int) -> None:
     shares.share_out(threads)
     for _ in range(most):
-        shares.enter("ann")
+        shares.enter("ann", shares.most)
     refusal(shares, "ann")
-    shares.enter("eve")
+    shares.enter("eve", shares.most)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def busy(tenant: Tenant) -> Iterator[None]:
     """Use up the tenant's share of the threads."""
     shares: ThreadShares = tenant.app.extensions["runtime"].shares
     shares.share_out(2)
-    shares.enter(tenant.account_id)
+    shares.enter(tenant.account_id, shares.most)
     yield
     shares.leave(tenant.account_id)
 
@@ -204,3 +204,66 @@ def test_every_response_releases_its_thread_share(app: Flask, tenant: Tenant) ->
         assert tenant.search.get("/nowhere").status_code == 404
         assert ApiClient(app, "svc_srch_wrong").get("/v1/search?q=x").status_code == 401
         assert ApiClient(app).post("/login", json={}).status_code == 400
+
+
+@pytest.mark.parametrize(("threads", "members", "member"), [(1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 3, 2), (16, 7, 4)])
+def test_members_leave_threads_to_each_other_and_with_their_accounts_keys_to_others(
+    shares: ThreadShares, threads: int, members: int, member: int
+) -> None:
+    shares.share_out(threads)
+    assert (shares.max_of_members, shares.max_of_member) == (members, member)
+    if threads > 2:
+        assert (shares.most or 0) + members < threads
+
+
+@pytest.mark.usefixtures("impatient")
+def test_members_of_one_account_share_its_threads(app: Flask, tenant: Tenant) -> None:
+    colleague, stranger = add_member(tenant, "bo@example.com", "viewer"), register_tenant(app, "eve@example.com")
+    shares: ThreadShares = app.extensions["runtime"].shares
+    shares.share_out(8)
+    group = f"members {tenant.account_id}"
+
+    for _ in range(3):
+        shares.enter(group, shares.max_of_members)
+    for browser in (tenant.browser, colleague):
+        assert_error(browser.get("/sites"), 503, "server_busy")
+    assert stranger.browser.get("/sites").status_code == 200
+    assert tenant.private.get("/sites").status_code == 200
+    shares.leave(group)
+    assert tenant.browser.get("/sites").status_code == 200
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_member_leaves_threads_to_the_others(app: Flask, tenant: Tenant) -> None:
+    colleague = add_member(tenant, "bo@example.com", "viewer")
+    shares: ThreadShares = app.extensions["runtime"].shares
+    shares.share_out(8)
+    busy_member = f"member {member_id(tenant, 'bo@example.com')}"
+
+    for _ in range(2):
+        shares.enter(busy_member, shares.max_of_member)
+    assert_error(colleague.get("/sites"), 503, "server_busy")
+    assert tenant.browser.get("/sites").status_code == 200
+    assert list(shares._callers) == [busy_member], "a rejected request leaves what it has entered"
+
+
+def test_waiting_requests_of_an_accounts_members_are_limited_together(
+    shares: ThreadShares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_limits, "MAX_WAITING", 3)
+    members = [Page(shares, f"member {number}", "members 1") for number in range(2)]
+    for page in members:
+        page.send(4)
+    members[0].send(2)
+    members[1].send(1)
+    with pytest.raises(ApiError):
+        shares.enter("member 0", shares.most, "members 1")
+    with pytest.raises(ApiError):
+        shares.enter("member 1", shares.most, "members 1")
+
+    for page, count in zip(members, (6, 5), strict=True):
+        for _ in range(count):
+            page.await_turn()
+            shares.leave(page.who)
+        page.join()
+    assert not shares._waiting
