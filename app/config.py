@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from app.feature_settings import embedder_problems, mail_problems, operator_problems
+from app.feature_settings import LOOPBACK_HOSTS, embedder_problems, mail_problems, operator_problems
 from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
@@ -326,7 +326,7 @@ def _split(url: str) -> SplitResult:
 
 def _oidc_problems(settings: Settings) -> Iterator[str]:
     issuer = _split(settings.oidc_issuer)
-    is_local = issuer.scheme == "http" and issuer.hostname in ("localhost", "127.0.0.1", "::1")
+    is_local = issuer.scheme == "http" and issuer.hostname in LOOPBACK_HOSTS
     if settings.oidc_issuer and (
         not (issuer.scheme == "https" or is_local) or not issuer.netloc or issuer.query or issuer.fragment
     ):

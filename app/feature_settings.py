@@ -1,4 +1,4 @@
-"""Parsing and checking settings of optional features: mail, embedders, the operator API, and billing."""
+"""Parsing and checking settings of optional features: mail, embedders, providers, the operator API, and billing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _ADDRESS = re.compile(rf"(?P<local>{_ATOM}(?:\.{_ATOM})*)@(?P<domain>{_LABEL}(?:\.{_LABEL})*)")
 _PORTS = {"smtp": 587, "smtps": 465}
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+"""Hosts of an OpenID Connect provider that may use http."""
 
 
 @dataclass(frozen=True, slots=True)

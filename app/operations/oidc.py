@@ -139,6 +139,9 @@ def finish(
     if runtime.counters.consume([once], now=now().timestamp()).refused is not None:
         raise _refused("This login was already used; start again.")
     try:
+        # Without the name, a response of another provider could not be told apart.
+        if provider.endpoints().names_issuer and "iss" not in answer:
+            raise AnswerRefused("The provider did not name itself.")
         redirect_uri = runtime.settings.public_url + CALLBACK
         tokens = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))

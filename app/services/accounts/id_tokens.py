@@ -86,7 +86,9 @@ def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, An
     if "azp" in claims and claims["azp"] != provider.client_id:
         raise AnswerRefused("The provider's ID token is for another application.")
     # The nonce ties the token to this browser's login, so that a stolen token cannot be replayed elsewhere.
-    if not isinstance(claims["nonce"], str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
+    echoed = claims["nonce"]
+    # A claim may contain half of a surrogate pair, which cannot be encoded.
+    if not (isinstance(echoed, str) and echoed.isascii() and hmac.compare_digest(echoed, nonce)):
         raise AnswerRefused("The provider's ID token belongs to another login.")
     if not (0 < len(claims["sub"]) <= MAX_SUBJECT and claims["sub"].isprintable()):
         raise AnswerRefused("The provider's ID token has no valid subject.")

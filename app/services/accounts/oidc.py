@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
+from app.feature_settings import LOOPBACK_HOSTS
 from app.models import Identity, Invitation, Member
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
@@ -54,6 +55,8 @@ class Endpoints:
     userinfo: str
     takes_basic: bool
     """Whether the client secret is sent in the header, not in the form."""
+    names_issuer: bool
+    """Whether every response through the browser names the issuer (RFC 9207)."""
 
 
 class ProviderUnavailable(ApiError):
@@ -122,19 +125,23 @@ class Provider:
             self._address(document, "jwks_uri"),
             self._address(document, "userinfo_endpoint") if "userinfo_endpoint" in document else "",
             "client_secret_basic" in methods,
+            document.get("authorization_response_iss_parameter_supported") is True,
         )
 
     def _address(self, document: Mapping[str, Any], name: str) -> str:
         """Return a URL from the configuration.
 
-        It must use https, unless the issuer is on this machine and uses http itself."""
+        It must use https, unless both the issuer and the URL are on this machine. Otherwise, the client secret would be
+        sent in the clear.
+        """
         address = str(document.get(name, ""))
         try:
             parts = urlsplit(address)
             is_url = bool(parts.hostname) and _URL_CHARACTERS.fullmatch(address) is not None
         except ValueError:
             is_url = False
-        if not is_url or not (parts.scheme == "https" or (parts.scheme == "http" and self.issuer.startswith("http:"))):
+        is_local = self.issuer.startswith("http:") and is_url and parts.hostname in LOOPBACK_HOSTS
+        if not is_url or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
             raise ProviderUnavailable(f"its {name} is not an https URL: {address!r}")
         return address
 

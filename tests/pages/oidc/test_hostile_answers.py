@@ -65,6 +65,10 @@ def assert_nobody_came(app: Flask, person: Person, said: str) -> None:
         pytest.param({"email_verified": False}, "has not verified", id="an unverified e-mail"),
         pytest.param({"email_verified": None}, "has not verified", id="an e-mail of which it does not say"),
         pytest.param({"email_verified": "true"}, "has not verified", id="a text that says true"),
+        pytest.param({"email_verified": "false"}, "has not verified", id="a text that says false"),
+        pytest.param({"exp": float("nan")}, "invalid_claim", id="an end that is no number"),
+        pytest.param({"exp": float("inf")}, "invalid_claim", id="an end in eternity"),
+        pytest.param({"iat": 2**62}, "invalid_claim", id="a beginning in eternity"),
         pytest.param({"email_verified": 1}, "has not verified", id="a number that says true"),
         pytest.param({"email": ""}, "no e-mail address", id="an empty e-mail"),
         pytest.param({"email": ["ann@example.com"]}, "no e-mail address", id="an e-mail that is no text"),
@@ -223,6 +227,18 @@ def test_response_of_another_issuer_is_rejected(app: Flask, provider: IdentityPr
     assert "/token" not in provider.asked
 
 
+@pytest.mark.parametrize(("is_promised", "status"), [(True, 401), (False, 303)])
+def test_response_without_an_issuer_is_rejected_if_the_provider_names_itself(
+    app: Flask, provider: IdentityProvider, is_promised: bool, status: int
+) -> None:
+    """RFC 9207, section 2.4: otherwise, a response of another provider could be mixed in."""
+    provider.configuration = {"authorization_response_iss_parameter_supported": is_promised}
+    person = Person(app)
+    path = provider.log_in(begin(person)).replace("&" + urlencode({"iss": provider.issuer}), "")
+    assert person.call("GET", path).status_code == status
+    assert ("/token" in provider.asked) is not is_promised
+
+
 def test_denied_login_at_the_provider_shows_the_reason(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     state = parse_qs(urlsplit(begin(person)).query)["state"][0]
@@ -241,6 +257,9 @@ def test_userinfo_of_another_subject_is_rejected(app: Flask, provider: IdentityP
     [
         {"issuer": "https://evil.example"},
         {"token_endpoint": "ftp://evil.example/token"},
+        {"token_endpoint": "http://evil.example/token"},
+        {"jwks_uri": "http://192.0.2.1/keys"},
+        {"userinfo_endpoint": "http://169.254.169.254/latest/meta-data"},
         {"jwks_uri": ""},
         {"authorization_endpoint": 7},
         {"authorization_endpoint": "https://["},
@@ -274,6 +293,7 @@ def test_invalid_provider_configuration_is_rejected(
         pytest.param({"email": "ann\ud800@example.com"}, "no e-mail address", id="half a character in the e-mail"),
         pytest.param({"sub": "a\x00b"}, "no valid subject", id="a NUL in the subject"),
         pytest.param({"sub": "a\ud800b"}, "no valid subject", id="half a character in the subject"),
+        pytest.param({"nonce": "a\ud800b"}, "another login", id="half a character in the nonce"),
     ],
 )
 def test_unstorable_email_addresses_and_subjects_are_rejected(
