@@ -1,15 +1,15 @@
 """Record how sessions were opened, and end those from before two-factor authentication
 
-Revision: 0036
-Follows: 0035
+Revision: 0037
+Follows: 0036
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 
-revision = '0036'
-down_revision = '0035'
+revision = '0037'
+down_revision = '0036'
 branch_labels = None
 depends_on = None
 
