@@ -13,7 +13,7 @@ the starts of two. Needs Chromium, its driver, and npm.
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import shutil
 import statistics
 import tempfile
@@ -43,10 +43,9 @@ LATENCIES = (0, 100)
 SLOW_LINE = {"latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 """Chromium's profile for slow 3G: milliseconds, and bytes per second."""
 
-OURS = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Ours</title>
-<div id="site-search"></div><script src="%(base)s/widget.js" data-key="%(key)s"></script>"""
-DOCSEARCH = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>DocSearch</title>
-<link rel="stylesheet" href="node_modules/@docsearch/css/dist/style.css"><div id="docsearch"></div>
+HEAD = '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Page</title>'
+OURS = """<div id="site-search"></div><script src="%(base)s/widget.js" data-key="%(key)s"></script>"""
+DOCSEARCH = """<link rel="stylesheet" href="node_modules/@docsearch/css/dist/style.css"><div id="docsearch"></div>
 <script src="node_modules/@docsearch/js/dist/umd/index.js"></script>
 <script>const BASE = "%(base)s", PUBLIC_KEY = "%(key)s"; %(code)s</script>"""
 WATCH = """
@@ -77,7 +76,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as name, running_server(Path(name) / "service", default_plan="business") as server:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_server(Path(name) / "service", default_plan="business") as server,
+    ):
         folder = Path(name) / "pages"
         folder.mkdir()
         install_packages(PROJECT / "tests" / "browser" / "package.json", folder)
@@ -85,8 +87,8 @@ def main() -> None:
         send_documentation(customer)
         (code,) = SNIPPET.findall((PROJECT / "docs" / "migrating.md").read_text())
         values = {"base": server.base_url, "key": customer.public_key, "code": code}
-        (folder / "ours.html").write_text(OURS % values)
-        (folder / "docsearch.html").write_text(DOCSEARCH % values)
+        (folder / "ours.html").write_text(HEAD + OURS % values)
+        (folder / "docsearch.html").write_text(HEAD + DOCSEARCH % values)
         with served(folder) as address, browser(Path(name) / "profile") as chrome:
             for latency in LATENCIES:
                 for pace in PACES:
@@ -98,8 +100,10 @@ def main() -> None:
                         show(f"{system}, {pace} ms a key, {latency} ms of latency", measured)
             slow = type_word(chrome, address, "ours", "migrations", 180, SLOW_LINE)
             starts, ends = slow["requests"], slow["ended"]
-            together = max(sum(1 for end in ends if end > start) - sum(1 for other in starts if other > start) for start in starts)
-            gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+            together = max(
+                sum(other <= start for other in starts) - sum(end <= start for end in ends) for start in starts
+            )
+            gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
             print(
                 f"slow 3G: {len(starts)} requests, at most {together} at once, at least "
                 f"{min(gaps, default=0):.0f} ms apart; first row after {slow['row'] - slow['first']:.0f} ms"
@@ -109,8 +113,9 @@ def main() -> None:
 def send_documentation(customer: Customer) -> None:
     """Index the project's documentation."""
     documents = [
-        {"id": file.stem, "title": file.read_text().splitlines()[0].strip("# "), "content": file.read_text(), "url": f"/docs/{file.stem}"}
+        {"id": file.stem, "title": title.strip("# "), "content": f"{title}\n{text}", "url": f"/docs/{file.stem}"}
         for file in sorted((PROJECT / "docs").glob("*.md"))
+        for title, _, text in [file.read_text().partition("\n")]
     ]
     sent = requests.post(
         f"{customer.base_url}/api/v1/index/bulk?format=markdown",
@@ -181,7 +186,10 @@ def show(title: str, measured: list[dict[str, Any]]) -> None:
     most = max(seen["row"] - seen["first"] for seen in measured)
     last = statistics.median(seen["settled"] - seen["last"] for seen in measured)
     count = statistics.median(len(seen["requests"]) for seen in measured)
-    print(f"{title}: first row after {first:.0f} ms (at most {most:.0f}), last change {last:.0f} ms after the last key, {count:.0f} requests")
+    print(
+        f"{title}: first row after {first:.0f} ms (at most {most:.0f}), last change {last:.0f} ms after the last key, "
+        f"{count:.0f} requests"
+    )
 
 
 if __name__ == "__main__":
