@@ -8,6 +8,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
+from backends.globs import MAX_STARS, star_count
 from backends.text import normal_form
 from schemas.validation.documents import FIELD_NAME, INVALID_DATE, parse_instant
 from schemas.validation.problems import NULL, REQUIRED, Problem, ProblemCount
@@ -267,6 +268,7 @@ class Glob(Text):
             raise ValidationError([Problem("must begin with / or *, such as /blog/*", "invalid")])
         if any(character.isspace() or ord(character) < 32 for character in glob):
             raise ValidationError([Problem("must not contain white space", "invalid")])
+        check_stars(glob)
         return glob
 
 
@@ -287,3 +289,13 @@ class Month(Text):
         if match is None or int(match[1]) < 1970:
             raise ValidationError([Problem("must be a month, such as 2026-11", "invalid_date")])
         return date(int(match[1]), int(match[2]), 1)
+
+
+def check_stars(glob: str) -> None:
+    """Check the number of stars in a glob.
+
+    Raises:
+        ValidationError: There are more than :data:`~backends.globs.MAX_STARS`.
+    """
+    if star_count(glob) > MAX_STARS:
+        raise ValidationError([Problem(f"must have at most {MAX_STARS} *", "too_many")])

@@ -8,6 +8,7 @@ from marshmallow import ValidationError, fields, validates_schema
 
 from backends.errors import BackendRejected
 from backends.filters import MAX_FILTER_LENGTH, fields_of, parse_filter
+from backends.globs import MAX_RANK_BYTES, star_count
 from backends.matching import compile_matching
 from schemas.base import BodySchema
 from schemas.fields import FieldName, Flag, Glob, ItemList, NormalText, Text, WholeNumber
@@ -190,10 +191,21 @@ class Rules(ItemList):
         return rules
 
 
+class RankedPath(Glob):
+    """A glob of paths that every engine can match with all URLs of a site."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        path = super()._deserialize(value, attr, data, **kwargs)
+        high = MAX_RANK_BYTES // max(1, star_count(path))
+        if len(path.encode()) > high:
+            raise ValidationError([Problem(f"must have at most {high} bytes for this number of *", "too_long")])
+        return path
+
+
 class BoostSchema(BodySchema):
     """Documents that move up or down in every search, selected by a path or a filter."""
 
-    path = Glob(metadata={"description": "A pattern of paths, in which `*` matches any text: `/docs/*`."})
+    path = RankedPath(metadata={"description": "A pattern of paths, in which `*` matches any text: `/docs/*`."})
     filters = FilterText()
     rank = Rank()
 

@@ -13,7 +13,7 @@ from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import FieldName, Flag, ItemList, NormalText, Text
+from schemas.fields import FieldName, Flag, ItemList, NormalText, Text, check_stars
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_rules import MAX_BOOSTS, MAX_LINKS, BoostSchema, LinkSchema, RecencySchema, Rules
 from schemas.validation.problems import Problem
@@ -45,6 +45,15 @@ class Weight(fields.Float):
         if not 0 <= value <= MAX_WEIGHT:
             raise ValidationError([Problem(f"must be between 0 and {MAX_WEIGHT:g}", "out_of_range")])
         return float(value)
+
+
+class HiddenSuggestion(NormalText):
+    """A glob of texts in normal form."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        check_stars(text)
+        return text
 
 
 def _word(**options: Any) -> Text:
@@ -160,7 +169,7 @@ class SearchSettingsSchema(BodySchema):
         metadata={"title": "Field weights"},
     )
     suggestions_hidden = ItemList(
-        NormalText(max_bytes=MAX_QUERY_BYTES),
+        HiddenSuggestion(max_bytes=MAX_QUERY_BYTES),
         high=MAX_HIDDEN_SUGGESTIONS,
         load_default=list,
         metadata={

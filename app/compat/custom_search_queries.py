@@ -231,7 +231,8 @@ def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing
         is_there = own == host or own.endswith(f".{host}")
         return (is_there and unquote(parts.path).startswith(path)) is not left_out
 
-    return Narrowing(is_at, (Boost(-5 if left_out else 5, path=f"{path}*"),), words)
+    # A star in siteSearch is an ordinary character, so the glob ends before it.
+    return Narrowing(is_at, (Boost(-5 if left_out else 5, path=f"{path.partition('*')[0]}*"),), words)
 
 
 def search_narrowed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +12,10 @@ from backends.base import Hit
 from backends.distinct import LATEST, distinct_field, highest_versions, preference
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf, fields_of
+from backends.globs import compile_glob
 from backends.matching import compile_matching
 from backends.query import MATCH_ALL, Boost, SearchQuery, bounded_rank, rank_factor
-from backends.values import parse_instant
+from backends.values import fold_value, parse_instant
 
 WINDOW = 1000
 """Number of hits that are reordered by rank; later hits stay in place."""
@@ -68,18 +68,25 @@ class Ranks:
     def __init__(self, query: SearchQuery, highest: Sequence[str] = ()):
         """``highest`` is the result of :meth:`HighestVersions.of`."""
         boosts = [*usable_boosts(query), *_preferred(query, highest)] if _is_ranked(query) else []
-        self._boosts = [(boost.rank, _test(boost, query)) for boost in boosts if boost.rank]
+        self._boosts = [
+            (boost.rank, compile_matching(boost.filter, query.kinds)) for boost in boosts if boost.filter is not None
+        ]
+        self._paths = [(boost.rank, compile_glob(fold_value(boost.path))) for boost in boosts if boost.filter is None]
         self._own = rank_field(query) if _is_ranked(query) else ""
         self._recency = usable_recency(query) if _is_ranked(query) else None
         names = [name for boost in boosts for name in (fields_of(boost.filter) if boost.filter else ("url",))]
         names += [self._own, "" if self._recency is None else self._recency.field]
         self.fields = tuple(dict.fromkeys(filter(None, names)))
-        self.are_neutral = not self._boosts and not self._own and self._recency is None
+        self.are_neutral = not boosts and not self._own and self._recency is None
 
     def rank(self, document: Values) -> float:
         """Total rank of a document."""
         own = _number_in(document.get(self._own)) if self._own else None
-        return sum(rank for rank, holds in self._boosts if holds(document)) + bounded_rank(own or 0.0)
+        ranks = sum(rank for rank, holds in self._boosts if holds(document))
+        if self._paths:
+            path = _path_of(document)
+            ranks += sum(rank for rank, glob in self._paths if glob.matches(path))
+        return ranks + bounded_rank(own or 0.0)
 
     def factor(self, document: Values) -> float:
         """Factor on the score of a document."""
@@ -126,16 +133,10 @@ def _is_ranked(query: SearchQuery) -> bool:
     return query.text != MATCH_ALL and not query.sort and query.limit > 0
 
 
-def _test(boost: Boost, query: SearchQuery) -> Callable[[Values], bool]:
-    if boost.filter is not None:
-        return compile_matching(boost.filter, query.kinds)
-    pattern = re.compile(".*".join(map(re.escape, re.split(r"\*+", boost.path))), re.IGNORECASE | re.DOTALL)
-    return lambda document: pattern.fullmatch(_place(str(document.get("url", "")))) is not None
-
-
-def _place(url: str) -> str:
-    parts = urlsplit(url)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+def _path_of(document: Values) -> str:
+    """Path and query of a document's URL, without case."""
+    parts = urlsplit(str(document.get("url", "")))
+    return fold_value((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
 
 def _preferred(query: SearchQuery, highest: Sequence[str]) -> list[Boost]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import time_machine
 from werkzeug.test import TestResponse
 
+from app.compat.custom_search_queries import read_narrowing
+from app.services.access.credentials import SiteRecord
 from tests.callers import ApiClient, Tenant, page
 from tests.gateway.callers import used_today
 
@@ -193,6 +195,17 @@ def test_site_search_restricts_results_to_a_path_prefix(ask: Ask, manual: list[s
     assert len(others) == 100
     assert not any(url.startswith("/docs/") for url in others)
     assert found(ask(siteSearch="elsewhere.example/docs")) == []
+
+
+def test_stars_in_site_search_match_only_themselves(ask: Ask, manual: list[str]) -> None:
+    parameters = {"siteSearch": "example.com/d*s/*a*b", "siteSearchFilter": "i"}
+    none = dict.fromkeys(("q", "hq", "exactTerms", "orTerms"), "")
+
+    narrowing = read_narrowing(parameters | none, cast(SiteRecord, None))
+
+    assert narrowing is not None
+    assert [boost.path for boost in narrowing.boosts] == ["/d*"]
+    assert found(ask(siteSearch="www.example.com/d*s")) == []
 
 
 def test_every_result_contains_one_of_the_or_terms(ask: Ask, manual: list[str]) -> None:

@@ -16,6 +16,7 @@ from app.crawl.read.links import absolute_address
 from app.crawl.read.metadata import Metadata
 from app.crawl.read.text import cut_line
 from app.texts.formats import node_to_text
+from backends.globs import literals_of
 from backends.values import INT64
 from schemas.validation.sites import SEGMENT
 
@@ -25,6 +26,7 @@ PAGE_FIELD = "page"
 URL_ATTRIBUTES = ("href", "src")
 """Attributes whose values are resolved to absolute URLs."""
 MAX_VALUES = 100
+_SEGMENT_END = re.compile(r"[/?]|\Z")
 MAX_NODES = 10_000
 """Maximum number of JSON-LD nodes of a page that are visited for one field."""
 
@@ -90,20 +92,36 @@ def match_path(pattern: str, path: str) -> dict[str, tuple[int, str]] | None:
         The named segments, each with its position in the path and its text; ``None`` if the pattern does not match.
     """
     segments: dict[str, tuple[int, str]] = {}
-    parts = re.split(r"\*+", pattern)
+    parts = literals_of(pattern)
     position = 0
     for number, part in enumerate(parts):
         # ``SEGMENT`` has one group, so every second piece is a name.
         pieces = SEGMENT.split(part)
         expression = "".join("([^/?]+)" if odd % 2 else re.escape(piece) for odd, piece in enumerate(pieces))
         compiled = re.compile(expression + (r"\Z" if number == len(parts) - 1 else ""))
-        match = compiled.search(path, position) if number else compiled.match(path)
+        match = _search(compiled, pieces[0], path, position) if number else compiled.match(path)
         if match is None:
             return None
         for group, name in enumerate(pieces[1::2], 1):
             segments[name] = (path.count("/", 0, match.start(group)), match[group])
         position = match.end()
     return segments
+
+
+def _search(expression: re.Pattern[str], literal: str, path: str, position: int) -> re.Match[str] | None:
+    """Search for an expression that begins with a literal, in linear time."""
+    if expression.groups == 0:
+        return expression.search(path, position)
+    starts = re.compile(re.escape(literal))
+    while position <= len(path) and (start := starts.search(path, position)) is not None:
+        match = expression.match(path, start.start())
+        if match is not None:
+            return match
+        # The named segment failed up to its end, so it also fails from any later start in the same segment.
+        after = _SEGMENT_END.search(path, start.end())
+        assert after is not None
+        position = max(start.start(), after.start() - len(literal)) + 1
+    return None
 
 
 def _path_and_query(url: str) -> str:

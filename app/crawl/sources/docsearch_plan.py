@@ -13,6 +13,7 @@ from typing import Any
 
 from app.crawl.sources.checks import is_css
 from app.errors import field_error
+from backends.globs import MAX_STARS, literals_of, star_count
 from schemas.validation.sites import name_problem
 
 MAX_ITEMS = 2_000
@@ -239,7 +240,10 @@ def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]
     patterns, end = _alternatives(expression, 0, variables)
     if end < len(expression):
         raise NotAPattern
-    return list(dict.fromkeys(re.sub(r"\*{2,}", ANY, pattern) for pattern in patterns))
+    # Stop URLs get another star at both ends.
+    if any(star_count(pattern) > MAX_STARS - 2 for pattern in patterns):
+        raise NotAPattern
+    return list(dict.fromkeys(ANY.join(literals_of(pattern)) for pattern in patterns))
 
 
 def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:

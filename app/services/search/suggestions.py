@@ -25,25 +25,22 @@ from app.services.search.search import Searcher, rejected
 from app.storage.database import Database
 from backends.base import Matched, TitleMatch
 from backends.errors import BackendRejected, ReplyTooLarge
+from backends.globs import Glob, literals_of
 from backends.query import SearchQuery
 from backends.text import normal_form
-
-WILDCARD = "*"
-"""Matches any text, including the empty text."""
 
 
 class HiddenSuggestions:
     """The texts that a site never suggests.
 
     Args:
-        patterns: In normal form, each exact or with :data:`WILDCARD`.
+        patterns: Globs in normal form.
     """
 
     def __init__(self, patterns: Sequence[str]):
-        self._exact = frozenset(pattern for pattern in patterns if WILDCARD not in pattern)
-        parts = [pattern.split(WILDCARD) for pattern in patterns if WILDCARD in pattern]
-        # Hardly any text contains the longest part of a pattern, and that is the fastest check.
-        self._wild = [(max(each, key=len), each) for each in parts]
+        self._exact = frozenset(pattern for pattern in patterns if "*" not in pattern)
+        # Hardly any text contains the longest literal of a pattern, and that is the fastest check.
+        self._wild = [(max(literals_of(pattern), key=len), Glob(pattern)) for pattern in patterns if "*" in pattern]
 
     def __bool__(self) -> bool:
         return bool(self._exact or self._wild)
@@ -53,27 +50,13 @@ class HiddenSuggestions:
         if not self:
             return False
         text = normal_form(text)
-        return text in self._exact or any(_consists_of(text, parts) for longest, parts in self._wild if longest in text)
+        return text in self._exact or any(longest in text and glob.matches(text) for longest, glob in self._wild)
 
 
 @lru_cache(maxsize=256)
 def hidden_suggestions(patterns: tuple[str, ...]) -> HiddenSuggestions:
     """Return the texts that a site's patterns hide from suggestions, cached by pattern list."""
     return HiddenSuggestions(patterns)
-
-
-def _consists_of(text: str, parts: Sequence[str]) -> bool:
-    """Whether a text consists of the parts in this order, with any text between them."""
-    first, *middle, last = parts
-    if sum(map(len, parts)) > len(text) or not (text.startswith(first) and text.endswith(last)):
-        return False
-    at = len(first)
-    for part in middle:
-        start = text.find(part, at)
-        if start < 0:
-            return False
-        at = start + len(part)
-    return at + len(last) <= len(text)
 
 
 PERIOD_DAYS = 30

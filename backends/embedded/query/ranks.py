@@ -27,6 +27,7 @@ from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.ranking import Ranking
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf
+from backends.globs import literals_of
 from backends.query import RECENCY_BONUS, Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
 from backends.values import parse_instant
 
@@ -255,7 +256,12 @@ class Ranks:
         # A pattern is compared with all URLs; a folder is one term, which indexes of earlier versions lack.
         if folder and frequency(FILTER_TERMS, folder_term("")) == frequency(FILTER_TERMS, exists_term("url")):
             return _Query.term_query(schema, FILTER_TERMS, folder_term(folder))
-        return _Query.regex_query(schema, sort_column("url"), _expression(pattern))
+        try:
+            return _Query.regex_query(schema, sort_column("url"), _expression(pattern))
+        except ValueError:
+            # The automaton is too large. Such a pattern cannot be saved, but may have been saved before, and a prefix
+            # in Google's siteSearch may be as long. It moves nothing; the search must not fail.
+            return _Query.empty_query()
 
 
 def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
@@ -284,7 +290,7 @@ def _folder_of(pattern: str) -> str | None:
 
 def _expression(path: str) -> str:
     """Regular expression for the sort keys of URLs whose path and query match a pattern."""
-    parts = [_SIGNS.sub(r"\\\g<0>", sort_text(part)[1:]) for part in re.split(r"\*+", path)]
+    parts = [_SIGNS.sub(r"\\\g<0>", sort_text(part)[1:]) for part in literals_of(path)]
     # A URL's sort key begins with 1. Patterns match the path and query, with or without scheme and host before them.
     return "1(https?://[^/?#]*)?" + ".*".join(parts) + ("" if path.endswith("*") else "(#.*)?")
 

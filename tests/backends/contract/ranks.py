@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -44,6 +45,19 @@ class RanksContract:
         assert set(case.ids("tea", settings=ranked(Boost(-1, path="/docs/*")))[2:]) == {"docs/a", "docs/b"}
         everything = case.ids("tea")
         assert case.ids("tea", settings=ranked(Boost(5, path="/log/*"), Boost(5, path="/docs"))) == everything
+
+    @pytest.mark.parametrize(
+        "path", ["/*a*a*a*b", "/*" + "*a" * 200 + "*b", "/*" + "ab" * 60 + "*" + "ba" * 60 + "*", "/*" + "ж" * 490]
+    )
+    def test_any_path_of_a_boost_is_matched_in_linear_time(self, case: Case, path: str) -> None:
+        # Patterns beyond the limits for saving may have been saved before there were limits.
+        case.add(
+            *({**about(f"{number}"), "url": "/" + "a" * (1_500 + number)} for number in range(20)), about("docs/a")
+        )
+        begun = time.process_time()
+        ids = case.ids("tea", limit=30, settings=ranked(Boost(5, path=path), Boost(1, path="/docs/*")))
+        assert time.process_time() - begun < 2
+        assert (len(ids), ids[0]) == (21, "docs/a")
 
     def test_rank_field_orders_documents_by_their_own_rank(self, case: Case) -> None:
         case.add(about("a", rank=-1), about("b", rank=3), about("c"), about("d", rank=2), about("e", rank="5"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from app.crawl.fetch.robots import Robots, Rules
+from app.crawl.fetch.robots import MAX_ROBOTS_BYTES, Robots, Rules
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason, TryLater
 
 SITE = "https://www.example.com"
@@ -215,6 +217,19 @@ class TestRobots:
         robots = Robots(Fetches(b"#" * 512_000 + b"\nUser-agent: *\nDisallow: /"))
 
         robots.check(f"{SITE}/a")
+
+    @pytest.mark.parametrize(
+        "rule", ["Disallow: /*aab", f"Disallow: /{'*a' * 100}b", f"Disallow: /*{'a' * 99}b{'a' * 99}"]
+    )
+    def test_hostile_rules_are_matched_in_linear_time(self, rule: str) -> None:
+        lines = "".join(f"{rule}{number}\n" for number in range(MAX_ROBOTS_BYTES // (len(rule) + 6)))
+        robots = Robots(Fetches(f"User-agent: *\n{lines}".encode()))
+        robots.check(f"{SITE}/")
+        begun = time.process_time()
+
+        robots.check(f"{SITE}/{'a' * 2_000}")
+
+        assert time.process_time() - begun < 1
 
     def test_crawl_delay_of_60_seconds_is_respected_and_longer_ones_skip_the_page(self) -> None:
         assert Robots(Fetches(b"User-agent: *\nCrawl-delay: 60")).check(f"{SITE}/a").crawl_delay == 60

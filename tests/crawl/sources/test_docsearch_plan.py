@@ -41,6 +41,7 @@ def test_simple_regular_expressions_become_url_patterns(expression: str, pattern
         "/a\\",
         "(" * 999,
         "(a|b)" * 6,
+        "/.*a" * 9,
     ],
 )
 def test_regular_expressions_beyond_patterns_are_rejected(expression: str) -> None:

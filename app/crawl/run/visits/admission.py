@@ -15,50 +15,23 @@ from app import clock
 from app.crawl.fetch.addresses import Scope, parse_url
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.models import Source
-
-_Glob = tuple[str, ...]
-"""The literals between the stars of a glob."""
+from backends.globs import Glob
 
 
 class Rules:
-    """The ``include`` and ``exclude`` globs of a source, which match path and query.
-
-    ``*`` matches any number of characters, across segments.
-    """
+    """The ``include`` and ``exclude`` globs of a source, which match path and query."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]):
-        self._include = _compile(include)
-        self._exclude = _compile(exclude)
+        self._include = [Glob(pattern) for pattern in include]
+        self._exclude = [Glob(pattern) for pattern in exclude]
 
     def allow(self, url: str) -> bool:
         """Whether a URL may be read and indexed. ``exclude`` takes precedence over ``include``."""
         parts = urlsplit(url)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
-        if any(_matches(glob, path) for glob in self._exclude):
+        if any(glob.matches(path) for glob in self._exclude):
             return False
-        return not self._include or any(_matches(glob, path) for glob in self._include)
-
-
-def _compile(globs: Sequence[str]) -> list[_Glob]:
-    return [tuple(re.split(r"\*+", glob)) for glob in globs]
-
-
-def _matches(glob: _Glob, path: str) -> bool:
-    # Searching for the literals in turn takes linear time. A regular expression with several stars would backtrack,
-    # and customers choose the globs.
-    first, *others = glob
-    if not others:
-        return path == first
-    *middle, last = others
-    if not path.startswith(first):
-        return False
-    position = len(first)
-    for literal in middle:
-        start = path.find(literal, position)
-        if start < 0:
-            return False
-        position = start + len(literal)
-    return len(path) - len(last) >= position and path.endswith(last)
+        return not self._include or any(glob.matches(path) for glob in self._include)
 
 
 class Admission:
