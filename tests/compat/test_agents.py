@@ -699,9 +699,31 @@ def test_full_text_is_compressed_for_clients_that_accept_gzip(tenant: Tenant, ge
     assert gzip.decompress(packed.data) == plain.data
     assert plain.headers["Content-Length"] == str(len(plain.data))
     assert packed.headers["ETag"] != plain.headers["ETag"]
-    for answer in (plain, packed):
-        again = get("llms-full.txt", headers={"If-None-Match": answer.headers["ETag"], "Accept-Encoding": "gzip"})
-        assert again.status_code == 304
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+@pytest.mark.parametrize("name", ["llms.txt", "llms-full.txt", "page.md?url=/visit/tours", "opensearch.xml"])
+def test_304_and_head_have_the_headers_of_the_200(
+    tenant: Tenant, get: Callable[..., TestResponse], name: str, encoding: str
+) -> None:
+    tenant.index(TOURS, *manual(20))
+    accepted = {"Accept-Encoding": encoding}
+    whole = get(name, headers=accepted)
+
+    unchanged = get(name, headers={**accepted, "If-None-Match": whole.headers["ETag"]})
+    head = ApiClient(tenant.app).call("HEAD", f"/agents/{tenant.tokens['public']}/{name}", headers=accepted)
+
+    assert unchanged.status_code == 304
+    for header in ("ETag", "Vary", "Cache-Control"):
+        assert unchanged.headers.get(header) == whole.headers.get(header) == head.headers.get(header), header
+    assert head.headers.get("Content-Encoding") == whole.headers.get("Content-Encoding")
+
+
+def test_copy_in_another_encoding_is_not_current(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
+    tenant.index(TOURS)
+    tag = get("llms-full.txt").headers["ETag"]
+
+    assert get("llms-full.txt", headers={"If-None-Match": tag, "Accept-Encoding": "gzip"}).status_code == 200
 
 
 def test_agent_files_have_separate_request_limits(tenant: Tenant, get: Callable[..., TestResponse]) -> None:

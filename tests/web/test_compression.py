@@ -92,6 +92,14 @@ def test_small_files_are_not_compressed(app: Flask, path: str) -> None:
     assert "Content-Encoding" not in answer.headers
 
 
+@pytest.mark.parametrize("path", ["/llms.txt", "/docs/search.md", "/static/icon.svg", "/openapi.json"])
+def test_304_has_the_etag_of_the_200(app: Flask, path: str) -> None:
+    whole = _get(app, path, **GZIP)
+    unchanged = _get(app, path, **GZIP, If_None_Match=whole.headers.get("ETag", ""))
+    assert (whole.status_code, unchanged.headers.get("ETag")) == (200, whole.headers.get("ETag"))
+    assert unchanged.status_code == (304 if "ETag" in whole.headers else 200)
+
+
 @pytest.mark.parametrize("path", ["/static/style.css", "/widget.js", "/widget-results.js", "/widget-texts.js"])
 def test_compressed_and_plain_forms_have_separate_etags(app: Flask, path: str) -> None:
     packed, plain = _get(app, path, **GZIP), _get(app, path)

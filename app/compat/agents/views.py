@@ -35,9 +35,6 @@ IN_PATH = Access(public=True)
 _FORMAT = 2
 """Version of the files' format. Increment it with every change to invalidate clients' caches."""
 
-_GZIP_TAG = "-gzip"
-"""Suffix of the entity tags of compressed files, whose bytes differ."""
-
 
 def _is_search() -> bool:
     """Whether the request calls the search tool."""
@@ -157,13 +154,12 @@ def _send(make: Callable[[], str], media_type: str, *version: object) -> Respons
     """Send a text, or 304 if the client already has it."""
     tag = _tag(*version)
     if _is_current(tag):
-        return _complete(Response(status=304), tag)
+        return _complete(Response(status=304, content_type=media_type), tag)
     return _complete(Response("" if request.method == "HEAD" else make(), content_type=media_type), tag)
 
 
 def _is_current(tag: str) -> bool:
-    client_tags = request.if_none_match
-    return bool(client_tags.contains_weak(tag) or client_tags.contains_weak(f"{tag}{_GZIP_TAG}"))
+    return bool(request.if_none_match.contains_weak(tag))
 
 
 def _complete(response: Response, tag: str) -> Response:
@@ -174,23 +170,27 @@ def _complete(response: Response, tag: str) -> Response:
 
 
 def _send_copy(
-    name: str, make: Callable[[SiteRecord, int], Iterable[bytes]], send: Callable[[Copy, str], Response]
+    name: str,
+    make: Callable[[SiteRecord, int], Iterable[bytes]],
+    send: Callable[[Copy, str], Response],
+    encoding: str = "identity",
 ) -> Response:
     """Send a file about the whole site, or 304 if the client already has it. The file is cached until the site changes.
 
     Args:
         make: Creates the content from the site and its number of pages.
         send: Creates the response from the content and its entity tag.
+        encoding: Content coding of the response. Different bytes have different tags, also in a 304.
     """
     site = _open_site(ErrorCode.NOT_FOUND)
     total, *version = _state_of(site)
     state = ":".join(map(str, (_FORMAT, *version)))
-    tag = _tag(state)
+    tag = _tag(state, encoding)
     if request.method == "HEAD" or _is_current(tag):
-        return _complete(Response(status=304) if _is_current(tag) else Response(content_type=_TEXT), tag)
+        return _complete(Response(status=304 if _is_current(tag) else 200, content_type=_TEXT), tag)
     copy = runtime().file_copies.get(f"{name}-{site.id}", state, lambda: make(site, total))
-    tag = _tag(copy.header.state)
-    return _complete(Response(status=304), tag) if _is_current(tag) else send(copy, tag)
+    tag = _tag(copy.header.state, encoding)
+    return _complete(Response(status=304, content_type=_TEXT), tag) if _is_current(tag) else send(copy, tag)
 
 
 _TEXT = "text/plain; charset=utf-8"
@@ -217,18 +217,19 @@ def show_llms_txt(key: str) -> Response:
 
 def show_llms_full_txt(key: str) -> Response:
     """Send ``llms-full.txt``: the site's pages as one text of at most 5 MiB."""
-    return _send_copy("llms-full", lambda site, total: write_pages(runtime().database, site, total), _send_large)
+    encoding = request.accept_encodings.best_match(("gzip", "identity"), "identity")
 
-
-def _send_large(copy: Copy, tag: str) -> Response:
-    """Send a stored copy, compressed if the client accepts gzip."""
-    if request.accept_encodings.best_match(("gzip", "identity")) == "gzip":
-        response = _complete(Response(copy.gzipped, content_type=_TEXT), f"{tag}{_GZIP_TAG}")
-        response.headers["Content-Encoding"] = "gzip"
-    else:
+    def send(copy: Copy, tag: str) -> Response:
+        if encoding == "gzip":
+            return _complete(Response(copy.gzipped, content_type=_TEXT), tag)
         response = _complete(Response(copy.text(), content_type=_TEXT), tag)
         response.content_length = copy.header.length
+        return response
+
+    response = _send_copy("llms-full", lambda site, total: write_pages(runtime().database, site, total), send, encoding)
     response.vary.add("Accept-Encoding")
+    if encoding == "gzip" and response.status_code == 200:
+        response.headers["Content-Encoding"] = encoding
     return response
 
 
