@@ -270,9 +270,9 @@ def find_sections(
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
     """Return the passage of a document's content whose words of the query weigh most; ``None`` if it has none.
 
-    A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences: the sentences with
-    the words, and the following ones that fit, so that a qualification stays with its statement. A question continues
-    into the next paragraph and is not a passage by itself. Headings, commands, and table rows are excluded.
+    A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences. Once it has all
+    the words that it can have, it ends before the next sentence without any. A question continues into the next
+    paragraph and is not a passage by itself. Headings, commands, and table rows are excluded.
 
     Args:
         sections: Sections of the document, in order.
@@ -338,15 +338,27 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, frozenset[int]]]:
-    """The longest passage that starts at each sentence with a query word, and the numbers of its query words."""
+    """The passage that starts at each sentence with a query word, and the numbers of its query words."""
     for at, (start, stop) in enumerate(run):
         low = bisect_left(places, (start,))
         if low == len(places) or places[low][0] >= stop:
             continue
         after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=at, key=itemgetter(1))
-        end = next((end for _, end in reversed(run[at:after]) if text[end - 1] not in _QUESTION), None)
-        if end is not None:
-            yield (start, end), frozenset(word for _, _, word in places[low : bisect_left(places, (end,))])
+        ends = [end for _, end in run[at:after] if text[end - 1] not in _QUESTION]
+        if ends:
+            inside = places[low : bisect_left(places, (ends[-1],))]
+            yield (start, _end_of_passage(run[at:after], ends, inside)), frozenset(word for _, _, word in inside)
+
+
+def _end_of_passage(sentences: Sequence[Span], ends: Sequence[int], places: Sequence[Place]) -> int:
+    """Return the first end after every different word, and after all directly following sentences with words."""
+    positions = {word: start for start, _, word in reversed(places)}
+    last = max(positions.values())
+    for start, end in sentences:
+        if start > last and not any(start <= place[0] < end for place in places):
+            break
+        last = max(last, end - 1)
+    return next(possible for possible in ends if possible > last)
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:

@@ -16,7 +16,7 @@ from backends.embedded.query.parser import ParsedQuery, QueryTerm
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.scoring import SIGNALS, Signal, score_signals
 from backends.embedded.query.scoring import all_terms as all_terms_signal
-from backends.embedded.query.terms import ResolvedQuery
+from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
 from backends.embedded.query.variants import TermVariant
 from backends.embedded.results.highlighting import HighlightTerms
 from backends.highlighting import is_unlikely_typo
@@ -198,10 +198,28 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
     typed = {part for term in resolved.terms for part in term.query_term.terms} | {
         word for phrase in phrases for word in phrase.words
     }
-    weights = {number: term.idf**_RARITY for number, term in enumerate(resolved.terms) if term.required}
+    weights = _passage_weights(resolved.terms)
     numbers_of_phrases = range(len(resolved.terms), len(resolved.terms) + len(phrases))
     weights |= dict.fromkeys(numbers_of_phrases, max(weights.values(), default=1.0))
     return HighlightTerms.of(sequences(), prefixes, unlikely, typed=typed, weights=weights)
+
+
+def _passage_weights(terms: Sequence[ResolvedTerm]) -> dict[int, float]:
+    """Return the weight of each word of a passage, by number: the rarer the word, the higher.
+
+    ``how often do i grease the bearing``: the second word names what is asked for, which an answer replaces by a value.
+    If no page has it, it weighs as much as the others on average, instead of most.
+    """
+    weights = {number: term.idf**_RARITY for number, term in enumerate(terms) if term.required}
+    others = [weight for number, weight in weights.items() if number != 1]
+    if [term.required for term in terms[:3]] == [False, True, False] and others and not _is_known(terms[1]):
+        weights[1] = min(weights[1], sum(others) / len(others))
+    return weights
+
+
+def _is_known(term: ResolvedTerm) -> bool:
+    """Whether a page has a word, or another form of it without typing errors."""
+    return any(len(variant.terms) == 1 and not variant.is_correction for variant in term.variants)
 
 
 def _words_in(words: Sequence[str]) -> float:

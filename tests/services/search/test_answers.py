@@ -11,6 +11,7 @@ from app.services.search.hits import MIN_ALL_WORDS, MIN_SHARE, MIN_WORDS, Answer
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 from backends.sections import Passage
+from tests.backends.embedded.in_memory import index_of
 
 QUESTION = SearchQuery("what is refunded until noon", answers=True, settings=SearchSettings(answers=True))
 
@@ -69,3 +70,47 @@ def test_answer_contains_its_document_id_url_and_anchor(url: str) -> None:
     finder.take(Hit("a", body, find_passage=lambda: Passage("Up to noon.", "refunds", 2, 1.0)))
 
     assert finder.answer == {"text": "Up to noon.", "id": "a", "url": url, "anchor": "refunds"}
+
+
+ROTOR = {
+    "id": "rotor", "title": "Rotor", "url": "/rotor",
+    "content": "Open the cover. Grease the rotor bearing with lithium grease every six months. The cover is blue.",
+}  # fmt: skip
+OTHERS = [{"id": f"{at}", "title": "Parts", "url": "/", "content": "The rotor has a bearing."} for at in range(20)]
+
+
+def quoted(question: str) -> str | None:
+    case = index_of(ROTOR, *OTHERS)
+    finder = AnswerFinder(lambda hit: None)
+    case.backend.search("i", replace(QUESTION, text=question), finder.take)
+    return None if finder.answer is None else finder.answer["text"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how do i grease the rotor bearing",
+        "how often do i grease the rotor bearing",
+        "how long do i grease the rotor bearing",
+        "how oftten do i grease the rotor bearing",
+    ],
+)
+def test_answer_needs_no_word_for_what_is_asked(question: str) -> None:
+    assert quoted(question) == "Grease the rotor bearing with lithium grease every six months."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how do i grease the zorblax",
+        "how do i grease the zorblax bearing",
+        "how do i clean the zorblax bearing of the rotor",
+        "how do i halt the zebra on the rotor bearing with grease",
+        "how often do i polish the rotor bearing",
+        "how many zebras are in the rotor bearing",
+        "what color is the rotor bearing",
+        "how much does the new rotor cost in france",
+    ],
+)
+def test_question_about_something_that_no_page_says_has_no_answer(question: str) -> None:
+    assert quoted(question) is None
