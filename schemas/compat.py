@@ -53,6 +53,7 @@ class PageQuerySchema(QuerySchema):
 MAX_ALGOLIA_REQUESTS = 10
 MAX_ALGOLIA_HITS = 100
 MAX_ALGOLIA_PAGE = 100_000
+MAX_ELLIPSIS_LENGTH = 20
 
 
 class _NamesOrText(Names):
@@ -106,7 +107,17 @@ class AlgoliaQuerySchema(LenientBodySchema):
     facetFilters = _Filters(load_default="")
     numericFilters = _Filters(load_default="")
     facets = _NamesOrText(load_default=list)
-    attributesToRetrieve = _NamesOrText(load_default=list)
+    attributesToRetrieve = _NamesOrText(
+        load_default=lambda: ["*"],
+        metadata={"description": "Fields of the hits; `*` for all, `-content` for all but one."},
+    )
+    attributesToHighlight = _NamesOrText(
+        load_default=lambda: ["*"], metadata={"description": "Fields of `_highlightResult`; `*` for all texts."}
+    )
+    attributesToSnippet = _NamesOrText(
+        load_default=list, metadata={"description": "Fields of `_snippetResult`, with their words: `content:20`."}
+    )
+    snippetEllipsisText = Text(load_default="…", max_length=MAX_ELLIPSIS_LENGTH)
     highlightPreTag = Text(load_default="<em>", max_length=MAX_TAG_LENGTH)
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
 
@@ -149,38 +160,26 @@ def read_requests(body: Any) -> list[Any]:
     return requests
 
 
-class AlgoliaMarkedSchema(Schema):
-    """A value of a hit with its matches marked and other text HTML-escaped."""
-
-    value = fields.String(required=True)
-    matchLevel = fields.String(required=True, metadata={"enum": ["none", "full"]})
-    matchedWords = fields.List(fields.String(), required=True)
-
-
-class AlgoliaMarkedHitSchema(Schema):
-    """Title, titles above it, and text of a hit, with matches marked."""
-
-    hierarchy = fields.Dict(keys=fields.String(), values=fields.Nested(AlgoliaMarkedSchema), required=True)
-    content = fields.Nested(AlgoliaMarkedSchema)
-
-
 class AlgoliaHitSchema(Schema):
-    """A section of a page, or a page; includes the document's custom fields."""
+    """A page with its fields; or, for DocSearch, a section of a page with the titles above it in `hierarchy`."""
 
     class Meta:
         unknown = "include"
 
     objectID = fields.String(required=True)
-    url = fields.String(required=True)
-    url_without_anchor = fields.String(required=True)
-    anchor = fields.String(required=True, allow_none=True)
-    type = fields.String(required=True, metadata={"enum": [*(f"lvl{level}" for level in range(1, 7)), "content"]})
-    content = fields.String(required=True, allow_none=True)
+    url = fields.String(metadata={"description": "Absolute URL."})
+    title = fields.String()
+    content = fields.String(allow_none=True)
     hierarchy = fields.Dict(
-        required=True, metadata={"description": "`lvl0` to `lvl6`, as far as the page has that many levels."}
+        metadata={"description": "`lvl0` to `lvl6`, as far as the page has that many levels. Only for DocSearch."}
     )
-    highlightResult = fields.Nested(AlgoliaMarkedHitSchema, required=True, data_key="_highlightResult")
-    snippetResult = fields.Nested(AlgoliaMarkedHitSchema, required=True, data_key="_snippetResult")
+    highlightResult = fields.Dict(
+        data_key="_highlightResult",
+        metadata={"description": "Each text with its matches marked: `value`, `matchLevel`, and `matchedWords`."},
+    )
+    snippetResult = fields.Dict(
+        data_key="_snippetResult", metadata={"description": "As `_highlightResult`, but cropped around the matches."}
+    )
 
 
 class AlgoliaAnswerSchema(Schema):

@@ -1,14 +1,13 @@
-"""Algolia's search API: single and multiple searches, with one hit per section for DocSearch."""
+"""Algolia's search API: single and multiple searches, with a hit for each page, or for each section for DocSearch."""
 
 from __future__ import annotations
 
-import html
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
 import orjson
 from flask import Response, g, request
@@ -16,9 +15,12 @@ from marshmallow import ValidationError
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.compat.algolia_filters import fields_named, read_filters
+from app.compat.algolia_hits import DOCSEARCH_HIGHLIGHT, ENCODED_OPEN, HitShape, docsearch_hits
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.searches import SearchOutcome
+from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
+from app.services.search.search import AnswerRoom
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import search_site
@@ -26,9 +28,8 @@ from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from backends.query import MATCH_ALL, Highlight, SearchQuery
-from backends.sections import SECTIONS
-from backends.standard_fields import COUNTED_FIELDS, STANDARD_FIELDS
+from backends.query import MATCH_ALL, SearchQuery
+from backends.standard_fields import COUNTED_FIELDS
 from backends.text import normal_form
 from schemas.compat import (
     AlgoliaAnswerSchema,
@@ -39,10 +40,6 @@ from schemas.compat import (
     read_requests,
 )
 
-_LEVELS = tuple(f"lvl{level}" for level in range(7))
-OPEN, CLOSE = "\0<", "\0>"
-"""Temporary tags around matches. No document contains NUL."""
-
 
 @dataclass(frozen=True, slots=True)
 class AlgoliaSearch:
@@ -52,6 +49,7 @@ class AlgoliaSearch:
         parameters: The checked parameters.
         index: Index name from the request.
         window: Number of documents per page.
+        shape: The format of a hit; ``None`` for DocSearch's hits.
         facets: Maps requested names to fields whose values are counted; ``None`` for all fields.
     """
 
@@ -59,15 +57,28 @@ class AlgoliaSearch:
     parameters: Mapping[str, Any]
     index: str
     window: int
+    shape: HitShape | None
     facets: Mapping[str, tuple[str, ...]] | None
 
 
-def encode_answer(search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord) -> dict[str, Any]:
-    """Encode the response to a search."""
+def encode_answer(search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord, room: AnswerRoom) -> dict[str, Any]:
+    """Encode the response to a search.
+
+    Raises:
+        ApiError: 400 if the hits with their tags exceed ``room``.
+    """
     result, parameters = outcome.timed.result, search.parameters
     tags = parameters["highlightPreTag"], parameters["highlightPostTag"]
+    # A text may consist entirely of matches, and a tag may be a hundred times as long as a match.
+    for each in outcome.timed.hits:
+        room.take(len(each) + each.count(ENCODED_OPEN) * len("".join(tags).encode()))
+    documents = map(orjson.loads, outcome.timed.hits)
     answer: dict[str, Any] = {
-        "hits": [hit for each in outcome.timed.hits for hit in _hits(orjson.loads(each), site, tags)],
+        "hits": (
+            [hit for document in documents for hit in docsearch_hits(document, site, tags)]
+            if search.shape is None
+            else [search.shape.hit(document, site, tags) for document in documents]
+        ),
         "nbHits": result.total,
         "page": parameters["page"],
         "nbPages": -(-result.total // search.window) if search.window else 0,
@@ -95,70 +106,6 @@ def _facet_counts(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Ma
             values.update(counted.get(field, {}))
         facets[name] = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
     return facets
-
-
-def _hits(document: Mapping[str, Any], site: SiteRecord, tags: tuple[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the hits of a document: the document itself if its title or no section matches, and matching sections."""
-    marked, sections = document["_formatted"], document.get(SECTIONS, [])
-    page = [(_group(document, site), None), (document["title"], marked["title"])]
-    address = urljoin(site.url, document["url"])
-    if OPEN in marked["title"] or not sections:
-        yield _hit(document, document["id"], address, None, page, marked.get("content", ""), tags)
-    for section in sections:
-        titles = [*page, *((title, None) for title in section["path"])]
-        titles.append((section["title"], section["_formatted"]["title"]))
-        name = f"{document['id']}#{section['anchor']}"
-        text = section["_formatted"]["content"]
-        yield _hit(document, name, address, section["anchor"], titles[: len(_LEVELS)], text, tags)
-
-
-def _group(document: Mapping[str, Any], site: SiteRecord) -> str:
-    section = document.get("section")
-    return section if isinstance(section, str) and section else site.domain
-
-
-def _hit(
-    document: Mapping[str, Any],
-    name: str,
-    address: str,
-    anchor: str | None,
-    titles: list[tuple[str, str | None]],
-    text: str,
-    tags: tuple[str, str],
-) -> dict[str, Any]:
-    plain: dict[str, str | None] = dict.fromkeys(_LEVELS)
-    marked = {}
-    for level, (title, formatted) in zip(_LEVELS, titles, strict=False):
-        plain[level] = title
-        marked[level] = _marked(html.escape(title, quote=False) if formatted is None else formatted, tags)
-    has_title = OPEN in (titles[-1][1] or "")
-    plain_text = html.unescape(text.replace(OPEN, "").replace(CLOSE, ""))
-    content = None if has_title and OPEN not in text else plain_text or None
-    highlighted: dict[str, Any] = {"hierarchy": marked}
-    if content is not None:
-        highlighted["content"] = _marked(text, tags)
-    own = {key: value for key, value in document.items() if key not in STANDARD_FIELDS and key[0] != "_"}
-    own.pop(SECTIONS, None)
-    return own | {
-        "objectID": name,
-        "url": address if anchor is None else f"{address.partition('#')[0]}#{anchor}",
-        "url_without_anchor": address.partition("#")[0],
-        "anchor": anchor,
-        "type": _LEVELS[len(titles) - 1] if has_title or content is None else "content",
-        "content": content,
-        "hierarchy": plain,
-        "_highlightResult": highlighted,
-        "_snippetResult": highlighted,
-    }
-
-
-def _marked(text: str, tags: tuple[str, str]) -> dict[str, Any]:
-    words = re.findall(f"{OPEN}(.*?){CLOSE}", text, re.DOTALL)
-    return {
-        "value": text.replace(OPEN, tags[0]).replace(CLOSE, tags[1]),
-        "matchLevel": "full" if words else "none",
-        "matchedWords": list(dict.fromkeys(html.unescape(word).lower() for word in words)),
-    }
 
 
 PREFIX = "/1/indexes/"
@@ -275,10 +222,12 @@ def search_indexes() -> Response:
     names = [str(parameters.get("indexName", "")) for parameters in read_requests(_body())]
     site = choose_searched_site(current_caller(), None)
     recorded_texts: set[str] = set()
+    room = runtime().searcher.new_room()
     return json_answer(
         {
             "results": [
-                _run(site, parameters, name, recorded_texts) for parameters, name in zip(queries, names, strict=True)
+                _run(site, parameters, name, recorded_texts, room)
+                for parameters, name in zip(queries, names, strict=True)
             ]
         }
     )
@@ -294,26 +243,32 @@ def search_indexes() -> Response:
 def search_one_index(uid: str) -> Response:
     """Run one search, as Algolia does."""
     (parameters,) = _queries()
-    return json_answer(_run(choose_searched_site(current_caller(), None), parameters, uid, set()))
+    site = choose_searched_site(current_caller(), None)
+    return json_answer(_run(site, parameters, uid, set(), runtime().searcher.new_room()))
 
 
-def _run(site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str]) -> dict[str, Any]:
+def _run(
+    site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str], room: AnswerRoom
+) -> dict[str, Any]:
     """Run one search. Only the first of several searches with the same text is recorded for analytics."""
     search = make_search(parameters, index, site)
     text = normal_form(search.query.text)
     visitor = None if text in recorded_texts else typing_visitor(site.id)
     recorded_texts.add(text)
-    fields = {"id", "title", "url", *site.kinds}
-    return encode_answer(search, search_site(site, search.query, visitor, fields), site)
+    fields: Set[str] | None = {"id", "title", "url", *site.kinds}
+    if search.shape is not None:
+        fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
+    return encode_answer(search, search_site(site, search.query, visitor, fields), site, room)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:
-    """Create a search from checked parameters. Clients with title hierarchies, like DocSearch, get a hit per section.
+    """Create a search from checked parameters. DocSearch gets a hit for each section.
 
     Raises:
         ApiError: 400 for invalid filters.
     """
-    by_section = any(name.startswith("hierarchy") for name in parameters["attributesToRetrieve"])
+    by_section = _is_docsearch(parameters)
+    shape = None if by_section else HitShape.of(parameters, site.kinds)
     size = parameters["hitsPerPage"]
     # A document yields up to four hits, so fewer documents keep the response within hitsPerPage.
     window = max(1, size // _HITS_OF_PAGE) if by_section and size else size
@@ -324,10 +279,17 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
         offset=parameters["page"] * window,
         filter=read_filters(parameters, site.kinds),
         facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
-        highlight=Highlight(pre_tag=OPEN, post_tag=CLOSE, only_fields=frozenset({"title", "content"}), sentences=True),
+        highlight=DOCSEARCH_HIGHLIGHT if shape is None else shape.highlight(parameters),
         sections=SECTIONS_OF_PAGE if by_section else 0,
     )
-    return AlgoliaSearch(query, parameters, index, window, facets)
+    return AlgoliaSearch(query, parameters, index, window, shape, facets)
+
+
+def _is_docsearch(parameters: Mapping[str, Any]) -> bool:
+    """Whether the client shows titles above titles: it asks for them, or its name is DocSearch's."""
+    names = chain.from_iterable(parameters[f"attributesTo{use}"] for use in ("Retrieve", "Highlight", "Snippet"))
+    agent = request.args.get("x-algolia-agent") or request.headers.get("X-Algolia-Agent", "")
+    return any(name.startswith("hierarchy") for name in names) or "docsearch" in agent.lower()
 
 
 def _facets(names: list[str], site: SiteRecord) -> dict[str, tuple[str, ...]] | None:

@@ -93,6 +93,126 @@ def test_page_with_a_matching_title_is_a_separate_hit(tenant: Tenant, ask: Ask) 
     assert (hit["objectID"], hit["type"], hit["anchor"]) == ("install", "lvl1", None)
 
 
+SHOE = {
+    "id": "shoe", "title": "Red <b>shoe</b>", "content": f"A shoe for running. {'Very good. ' * 30}Shoes last.",
+    "url": "/shoe", "author": "Ann", "name": "Shoe one", "price": 20, "tags": ["shoe", "red"],
+    "sections": [{"anchor": "more", "title": "More", "level": 2, "start": 20}],
+}  # fmt: skip
+
+
+def test_hit_has_the_fields_of_its_page_and_highlights_of_its_texts(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(SHOE)
+
+    (hit,) = answered(ask({"query": "shoe"}))["hits"]
+
+    highlights = hit.pop("_highlightResult")
+    excerpt = {"excerpt": ""} if "excerpt" in hit else {}
+    assert hit == {
+        **{name: SHOE[name] for name in ("title", "content", "author", "name", "price", "tags")}, **excerpt,
+        "objectID": "shoe", "url": "https://www.example.com/shoe",
+    }  # fmt: skip
+    assert highlights["title"] == {
+        "value": "Red &lt;b&gt;<em>shoe</em>&lt;/b&gt;", "matchLevel": "full", "matchedWords": ["shoe"],
+    }  # fmt: skip
+    assert highlights["name"]["value"] == "<em>Shoe</em> one"
+    assert [each["value"] for each in highlights["tags"]] == ["<em>shoe</em>", "red"]
+    assert highlights["author"] == {"value": "Ann", "matchLevel": "none", "matchedWords": []}
+    assert highlights["content"]["value"].endswith("<em>Shoes</em> last.")
+    assert "price" not in highlights
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fields"),
+    [
+        ({"attributesToRetrieve": ["title", "url", "nowhere"]}, {"title", "url"}),
+        ({"attributesToRetrieve": "title,price"}, {"title", "price"}),
+        ({"attributesToRetrieve": []}, set()),
+        ({"attributesToRetrieve": ["*", "-content", "-excerpt"]}, {*SHOE, "objectID"} - {"id", "sections", "content"}),
+        ({"attributesToRetrieve": ["objectID"]}, set()),
+    ],
+)
+def test_hit_has_only_the_requested_fields(
+    tenant: Tenant, ask: Ask, parameters: dict[str, Any], fields: set[str]
+) -> None:
+    tenant.index(SHOE)
+
+    (hit,) = answered(ask({"query": "shoe", "attributesToHighlight": [], **parameters}))["hits"]
+
+    assert hit.keys() == {"objectID", *fields}
+
+
+def test_highlights_and_snippets_are_those_requested(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(SHOE)
+    wish = {
+        "query": "running shoe", "attributesToRetrieve": ["url"], "attributesToHighlight": ["name"],
+        "attributesToSnippet": ["content:3"], "highlightPreTag": "__", "highlightPostTag": "--",
+        "snippetEllipsisText": " [more]",
+    }  # fmt: skip
+
+    (hit,) = answered(ask(wish))["hits"]
+
+    assert {name: each["value"] for name, each in hit["_highlightResult"].items()} == {"name": "__Shoe-- one"}
+    snippet = hit["_snippetResult"]["content"]
+    assert hit["_snippetResult"].keys() == {"content"}
+    assert snippet["value"].endswith(" [more]")
+    assert "__shoe--" in snippet["value"]
+    assert len(snippet["value"]) < 60
+    (every,) = answered(ask({**wish, "attributesToSnippet": ["*:2"], "attributesToHighlight": ["*"]}))["hits"]
+    assert {"title", "content", "name", "tags"} <= every["_snippetResult"].keys() & every["_highlightResult"].keys()
+
+
+def test_text_is_escaped_only_around_tags_of_html(tenant: Tenant, ask: Ask) -> None:
+    """InstantSearch's tags are no HTML: it escapes the text, and then replaces the tags."""
+    tenant.index(SHOE)
+    placeholders = {"highlightPreTag": "__ais-highlight__", "highlightPostTag": "__/ais-highlight__"}
+
+    (plain,) = answered(ask({"query": "shoe", **placeholders}))["hits"]
+    (escaped,) = answered(ask({"query": "shoe", "highlightPreTag": "<i>", "highlightPostTag": "</i>"}))["hits"]
+
+    assert plain["_highlightResult"]["title"]["value"] == "Red <b>__ais-highlight__shoe__/ais-highlight__</b>"
+    assert escaped["_highlightResult"]["title"]["value"] == "Red &lt;b&gt;<i>shoe</i>&lt;/b&gt;"
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"attributesToRetrieve": ["hierarchy.lvl1"]},
+        {"attributesToHighlight": ["hierarchy"]},
+        {"attributesToSnippet": ["hierarchy.lvl2:10"]},
+    ],
+)
+def test_request_for_title_levels_gets_docsearchs_hits(tenant: Tenant, ask: Ask, wish: dict[str, Any]) -> None:
+    tenant.index(MANUAL)
+
+    hits = answered(ask({"query": "apt", **wish}))["hits"]
+
+    assert all(hit["hierarchy"]["lvl1"] == "Installing" for hit in hits)
+
+
+@pytest.mark.parametrize("agent", ["Algolia for JavaScript (3.33.0); docsearch.js 2.6.3", "docsearch (5.0.0)"])
+def test_docsearch_is_recognized_by_its_name(tenant: Tenant, agent: str) -> None:
+    tenant.index(MANUAL)
+    client, headers = ApiClient(tenant.app), {"X-Algolia-API-Key": tenant.tokens["public"]}
+    path = "/1/indexes/any/query"
+
+    in_query = client.post(f"{path}?{urlencode({'x-algolia-agent': agent})}", json={"query": "apt"}, headers=headers)
+    in_header = client.post(path, json={"query": "apt"}, headers={**headers, "X-Algolia-Agent": agent})
+
+    for response in (in_query, in_header):
+        assert response.get_json()["hits"][0]["hierarchy"]["lvl0"] == "Manual"
+
+
+def test_long_tags_count_toward_the_size_of_the_response(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(*[page(number, title="Shoe", content="shoe " * 400, url=f"/{number}") for number in range(100)])
+    wish = {"query": "shoe", "hitsPerPage": 100, "highlightPreTag": "<" * 200, "highlightPostTag": ">" * 200}
+
+    refused = ask(wish)
+
+    assert refused.status_code == 400
+    assert refused.get_json()["message"].startswith("The response would contain more than")
+    assert ask({**wish, "attributesToHighlight": ["title"]}).status_code == 200
+
+
 def test_search_without_hierarchy_returns_one_hit_per_page(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[page(number, title="Harbour", content="ships", url=f"/{number}") for number in range(30)])
 

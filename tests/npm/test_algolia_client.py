@@ -34,7 +34,7 @@ def test_algolia_javascript_client_searches_one_index_and_several(packages: Pack
     first, second = several["value"]["results"]
     assert [hit["objectID"] for hit in first["hits"]] == [hit["objectID"] for hit in one["value"]["hits"]]
     assert (len(first["hits"]), list(first["facets"]["author"])) == (3, ["Ann"])
-    assert all("<em>Install</em>" in hit["_highlightResult"]["hierarchy"]["lvl1"]["value"] for hit in first["hits"])
+    assert all("<em>Install</em>" in hit["_highlightResult"]["title"]["value"] for hit in first["hits"])
     assert second["nbHits"] > 0
 
 

@@ -1,9 +1,12 @@
-// Drives InstantSearch's widgets over Meilisearch's adapter, without a browser, and prints what they show.
+// Drives InstantSearch's widgets over Meilisearch's adapter or Algolia's client, without a browser, and prints what they
+// show.
 //
-// Standard input: {"host", "key", "index", "options", "configure", "facets", "orders", "steps": [{"widget", "value", "attribute"}]}
-// Standard output: [{"hits", "total", "facets", "pages", "page"}], one after the start and one after each step
+// Standard input: {"host" and "options", or "algolia": {"host", "protocol"}; "key", "index", "configure", "facets",
+// "orders", "templates": {field: "highlight" or "snippet"}, "steps": [{"widget", "value", "attribute"}]}
+// Standard output: [{"hits", "total", "facets", "pages", "page", "shown"}], one after the start and one after each step
 import { text } from "node:stream/consumers";
 import { instantMeiliSearch } from "@meilisearch/instant-meilisearch";
+import { liteClient } from "algoliasearch/lite";
 import instantsearchModule from "instantsearch.js";
 import connectors from "instantsearch.js/cjs/connectors/index.js";
 
@@ -11,7 +14,9 @@ const instantsearch = instantsearchModule.default ?? instantsearchModule;
 const { connectConfigure, connectHits, connectPagination, connectRefinementList, connectSearchBox, connectSortBy } =
   connectors;
 const wish = JSON.parse(await text(process.stdin));
-const { searchClient } = instantMeiliSearch(wish.host, wish.key, wish.options);
+const { searchClient } = wish.algolia
+  ? { searchClient: liteClient("any", wish.key, { hosts: [{ ...wish.algolia, url: wish.algolia.host, accept: "readWrite" }] }) }
+  : instantMeiliSearch(wish.host, wish.key, wish.options);
 const search = instantsearch({ indexName: wish.index, searchClient });
 const shown = { facets: {} };
 let answered = () => {};
@@ -51,6 +56,10 @@ function picture() {
     total: shown.pagination.nbHits,
     pages: shown.pagination.nbPages,
     page: shown.pagination.currentRefinement,
+    shown: shown.hits.items.map((hit) => {
+      const parts = Object.entries(wish.templates ?? {});
+      return Object.fromEntries(parts.map(([attribute, helper]) => [attribute, instantsearch[helper]({ attribute, hit })]));
+    }),
     facets: Object.fromEntries(wish.facets.map((name) => [name, items(shown.facets[name])])),
   };
 }
