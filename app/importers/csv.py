@@ -1,4 +1,4 @@
-"""CSV: field names in the first line, columns separated by commas."""
+"""CSV: field names in the first line, columns separated by commas, semicolons, tabs, or vertical bars."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from app.importers.records import (
@@ -29,6 +30,10 @@ csv.field_size_limit(MAX_RECORD_BYTES)  # For the whole process; pages may excee
 _STANDARD = frozenset(STANDARD_FIELDS)
 _MAY_BE_EMPTY = _STANDARD.intersection(REQUIRED_FIELDS, STRING_FIELDS)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+DELIMITERS = ",;\t|"
+"""Possible delimiters of columns; the earlier one if several fit."""
+_NO_LINES: tuple[tuple[int, bytes], ...] = ((1, b""), (2, b""))
+_STATED_DELIMITER = re.compile(rf"sep=([{DELIMITERS}])\r?\n", re.IGNORECASE)
 _BOOLEANS = {"true": True, "false": False}
 
 FieldsOfColumns: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[str]]]
@@ -49,7 +54,7 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
             ``fields_of`` raised it.
     """
     lines = _Lines(stream)
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(lines, delimiter=lines.read_delimiter(), strict=True)
     names = _read_names(lines, reader)
     columns = [(name,) for name in names] if fields_of is None else fields_of(names)
     blank = BlankLines()
@@ -101,6 +106,19 @@ class _Lines:
         self.start = 1
         self.problem: Problem | None = None
 
+    def read_delimiter(self) -> str:
+        """Return the delimiter of the columns, from the first two lines, which stay unread.
+
+        A line such as ``sep=;``, by which Excel knows the delimiter, is skipped.
+        """
+        lines = list(islice(self._lines, 2))
+        first, second = ((line or b"").decode(errors="replace") for _, line in (*lines, *_NO_LINES[len(lines) :]))
+        stated = _STATED_DELIMITER.fullmatch(first)
+        self._waiting.extend(lines[stated is not None :])
+        if stated is not None:
+            return stated[1]
+        return max(DELIMITERS, key=lambda delimiter: _fitness(first, second, delimiter))
+
     def read_record(self, reader: Iterator[list[str]]) -> list[str]:
         """Return the cells of the next record.
 
@@ -132,6 +150,15 @@ class _Lines:
         except UnicodeDecodeError:
             self.problem = NOT_UTF8
             return line.decode(errors="replace")
+
+
+def _fitness(first: str, second: str, delimiter: str) -> tuple[int, bool, int]:
+    """How well a delimiter fits: standard fields in the first line, whether the second has as many columns, columns."""
+    try:
+        names, cells = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
+    except csv.Error:  # Reported when the lines are read.
+        return 0, False, 0
+    return sum(name.strip().lower() in _STANDARD for name in names), 1 < len(names) == len(cells), len(names)
 
 
 def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:

@@ -244,8 +244,6 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
 
 
 def _no_column(missing: Sequence[str], names: Sequence[str], listed_names: str) -> Problem:
-    if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
-        return Problem("must have its columns separated by commas", "invalid_csv")
     return Problem(
         f"has no column for {', '.join(missing)}; map one of its columns to each of them: {listed_names}", "required"
     )

@@ -35,6 +35,30 @@ def test_first_line_names_the_fields() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("id;title;url\r\n1;One, two;/a\r\n", {"id": "1", "title": "One, two", "url": "/a"}),
+        ('\ufeff"id";"title";"price"\n"1";"One; two";"2,5"\n', {"id": "1", "title": "One; two", "price": "2,5"}),
+        ("id\ttitle\n1\tOne, two; three\n", {"id": "1", "title": "One, two; three"}),
+        ("id|title\n1|One\n", {"id": "1", "title": "One"}),
+        ("sep=;\r\nid;title\r\n1;One\r\n", {"id": "1", "title": "One"}),
+        ("sep=,\nid,a;b;c\n1,2\n", {"id": "1", "a;b;c": 2}),
+        ('id;"price, net, of one";title\n1;2;One\n', {"id": "1", "price, net, of one": 2, "title": "One"}),
+        ("id,title,a;b;c;d\n1,One,2\n", {"id": "1", "title": "One", "a;b;c;d": 2}),
+        ("Name, first;Name, last\nAnn;Bee\n", {"Name, first": "Ann", "Name, last": "Bee"}),
+        ('id;title;"two\nlines"\n1;One;2\n', {"id": "1", "title": "One", "two\nlines": 2}),
+        ("id\n1;2\n", {"id": "1;2"}),
+    ],
+)
+def test_delimiter_is_detected_in_the_first_line(text: str, document: dict[str, Any]) -> None:
+    assert documents(text) == [document]
+
+
+def test_lines_are_numbered_from_the_line_that_states_the_delimiter() -> None:
+    assert list(bad_lines("sep=;\nid;title\n1;2;3\n")) == [3]
+
+
 def test_empty_cell_omits_its_field_except_title_and_content() -> None:
     assert documents("id,title,content,excerpt,section\n1,,,,\n,,,,\n") == [{"id": "1", "title": "", "content": ""}]
 

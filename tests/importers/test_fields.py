@@ -176,7 +176,6 @@ def test_columns_are_matched_by_case_insensitive_names_and_by_the_map() -> None:
     [
         (["id", "title"], {}, "file",
          "has no column for content, url; map one of its columns to each of them: id, title"),
-        (["id;title;url;content"], {}, "file", "must have its columns separated by commas"),
         (["id", "name"], {"title": "Name"}, "map", "contains the unknown column 'Name'; the columns are: id, name"),
     ],
 )  # fmt: skip
