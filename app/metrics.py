@@ -333,7 +333,7 @@ def register(app: Flask, current_runtime: Runtime) -> None:
     def show() -> Response:
         """Return the metrics, to direct callers on loopback and to others with METRICS_TOKEN."""
         if not _may_see(request, runtime().settings.metrics_token):
-            raise missing_key() if bearer_token(request) is None else invalid_key()
+            raise missing_key(request) if bearer_token(request) is None else invalid_key()
         return Response(show_processes() + installation.show(), content_type=CONTENT_TYPE_LATEST)
 
     app.add_url_rule("/metrics", "metrics", show, methods=["GET"])

@@ -101,9 +101,27 @@ def find_token(request: Request, places: tuple[TokenPlace, ...]) -> str | None:
     return next((token for place in places if (token := place.find(request)) is not None), None)
 
 
-def missing_key() -> ApiError:
-    """Return the 401 for a request without a key."""
-    return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
+_SEND_KEY = "Authorization: Bearer <API_KEY>"
+_OTHER_HEADERS = ("X-API-Key", "Api-Key", "X-Auth-Token", "X-Algolia-API-Key", "X-Meili-API-Key", "X-TYPESENSE-API-KEY")
+_OTHER_PARAMETERS = ("key", "api_key", "apikey", "api-key", "apiKey", "access_token", "token", "x-algolia-api-key")
+"""Names by which other services expect a key."""
+
+
+def missing_key(request: Request, places: tuple[TokenPlace, ...] = BEARER) -> ApiError:
+    """Return the 401 for a request without a key at these places. It names a wrong place, but never the key."""
+    message = f"Send an API key: {_SEND_KEY}."
+    if places is BEARER:
+        header = next((name for name in _OTHER_HEADERS if request.headers.get(name)), None)
+        parameter = next((name for name in _OTHER_PARAMETERS if request.args.get(name)), None)
+        if request.headers.get("Authorization", "").strip():
+            message = f"The header Authorization must begin with Bearer, followed by the API key. Send {_SEND_KEY}."
+        elif header is not None:
+            message = f"The header {header} is not read. Send the API key as {_SEND_KEY}."
+        elif parameter is not None:
+            message = (
+                f"The query parameter {parameter} is not read, since URLs are logged. Send the API key as {_SEND_KEY}."
+            )
+    return ApiError(ErrorCode.MISSING_API_KEY, message)
 
 
 def invalid_key(token: str | None = None) -> ApiError:

@@ -98,7 +98,7 @@ def _check() -> None:
     # A session on an operation for keys is treated as missing, so that a page of another site cannot use a visitor's
     # cookie there.
     if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
-        caller, failure = None, missing_key()
+        caller, failure = None, missing_key(req, policy.token_places)
     # Before any limit is counted, since counting may wait for the counter store.
     _enter_shares(current_runtime, state, caller, policy, token)
     state.caller = caller  # From here on, error responses are for this caller.
@@ -111,7 +111,7 @@ def _check() -> None:
         if access.operator:
             raise _refuse_operator(current_runtime, token)
         if not access.anyone:
-            raise failure or missing_key()
+            raise failure or missing_key(req, policy.token_places)
         if policy.opens_session:
             refuse_foreign_form(req)
         return

@@ -373,6 +373,39 @@ class TestTokens:
     """Bearer tokens in the Authorization header."""
 
     @pytest.mark.parametrize(
+        ("query", "headers", "seen"),
+        [
+            ("?key={token}", {}, "The query parameter key is not read, since URLs are logged."),
+            ("?q=a&api_key={token}", {}, "The query parameter api_key is not read, since URLs are logged."),
+            ("", {"X-API-Key": "{token}"}, "The header X-API-Key is not read."),
+            ("", {"X-Meili-API-Key": "{token}"}, "The header X-Meili-API-Key is not read."),
+            (
+                "",
+                {"Authorization": "{token}"},
+                "The header Authorization must begin with Bearer, followed by the API key.",
+            ),
+            (
+                "",
+                {"Authorization": "Token {token}"},
+                "The header Authorization must begin with Bearer, followed by the API",
+            ),
+            ("?token=&key=", {"X-API-Key": ""}, "Send an API key: "),
+        ],
+    )
+    def test_key_in_another_place_is_told_where_to_go(
+        self, ann: Tenant, query: str, headers: dict[str, str], seen: str
+    ) -> None:
+        token = ann.tokens["search"]
+        filled_in = {name: value.format(token=token) for name, value in headers.items()}
+
+        response = ApiClient(ann.app).get(f"/v1/search{query.format(token=token)}", headers=filled_in)
+
+        message = assert_error(response, 401, "missing_api_key")["message"]
+        assert message.startswith(seen)
+        assert message.endswith("Authorization: Bearer <API_KEY>.")
+        assert token not in response.text
+
+    @pytest.mark.parametrize(
         ("header", "code"),
         [
             (None, "missing_api_key"),
