@@ -97,6 +97,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_WORD = re.compile(r"[\w\-/.:+@]+")
 _ESCAPE = re.compile(r"\\([\"'\\])")
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "EMPTY"})
 
@@ -151,6 +152,13 @@ def count_values(expression: Filter) -> int:
             return 2
         case _:
             return 1
+
+
+def _quoted(text: str) -> str:
+    """``"opening hours"`` -> ``'opening hours'``; a text that needs no quotes stays as it is."""
+    if _WORD.fullmatch(text) and text not in _KEYWORDS:
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _reject(message: str, position: int) -> BackendRejected:
@@ -237,7 +245,7 @@ class _Parser:
         token = self.next()
         if token.kind == "operator":
             operator = cast(ComparisonOperator, token.text)
-            return Comparison(name.text, operator, self.value("a value").text, name.position)
+            return Comparison(name.text, operator, self.compared_value(name.text, operator), name.position)
         if token.kind == "value":
             if not self.accept("TO"):
                 raise _reject("Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
@@ -263,6 +271,17 @@ class _Parser:
             if result is not None:
                 return Not(result) if negated else result
         raise _reject("Expected an operator: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
+
+    def compared_value(self, name: str, operator: str) -> str:
+        token = self.peek()
+        if token.kind == "operator":
+            following = self.tokens[self.index + 1]
+            example = f"{_quoted(name)} {operator} {_quoted(following.text if following.kind == 'value' else 'value')}"
+            raise _reject(f"Expected a value after {operator}, not {token.text}. Write {example}.", token.position)
+        if token.kind == "end":
+            example = f"{_quoted(name)} {operator} value"
+            raise _reject(f"Expected a value after {operator}. Write {example}.", token.position)
+        return self.value("a value").text
 
     def values(self) -> tuple[str, ...]:
         self.expect_mark("[")

@@ -47,7 +47,9 @@ class FilterText(Text):
             compile_matching(parsed, {name: frozenset() for name in fields_of(parsed)})
         except BackendRejected as error:
             position = "" if error.position is None else f" at character {error.position}"
-            raise ValidationError([Problem(f"is not a valid filter{position}: {error}", "invalid_filter")]) from error
+            # Messages about fields have no full stop at their end.
+            message = f"is not valid{position}: {str(error).removesuffix('.')}"
+            raise ValidationError([Problem(message, "invalid_filter")]) from error
         return text
 
 

@@ -153,7 +153,7 @@ class _Lines:
 
 
 def _fitness(first: str, second: str, delimiter: str) -> tuple[int, bool, int]:
-    """How well a delimiter fits: standard fields in the first line, whether the second has as many columns, columns."""
+    """Return the standard fields in the first line, whether the second line has as many columns, and the columns."""
     try:
         names, cells = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
     except csv.Error:  # Reported when the lines are read.

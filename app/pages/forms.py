@@ -183,6 +183,7 @@ def number_of(text: str) -> float | str:
 _NAMES = {
     "half_life_days": "half-life",
     "ids": "pages",
+    "filters": "filter",
     "from": "from",
     "url": "URL",
 }

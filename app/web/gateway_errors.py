@@ -78,9 +78,8 @@ def gateway_error_body(error: ApiError, base_url: str) -> dict[str, Any]:
     """Return the JSON body of an error below ``/engine``."""
     code = code_of(error)
     link = f"{base_url}/docs/errors" if error.code in _OWN_CODES else f"https://docs.meilisearch.com/errors#{code}"
-    positions = [detail.extra["position"] for detail in error.details if detail.extra and "position" in detail.extra]
     return {
-        "message": f"{error.message} (At character {positions[0]}.)" if positions else error.message,
+        "message": error.message,
         "code": code,
         "type": _TYPES.get(error.status, "invalid_request"),
         "link": link,

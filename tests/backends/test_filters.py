@@ -80,6 +80,20 @@ def test_filter_length_and_nesting_depth_are_limited() -> None:
             parse_filter(text)
 
 
+@pytest.mark.parametrize(("text", "message"), [
+    ("section == docs", "Expected a value after =, not =. Write section = docs."),
+    ("a = b AND price >=> 5", "Expected a value after >=, not >. Write price >= 5."),
+    ("section ==", "Expected a value after =, not =. Write section = value."),
+    ("section = ", "Expected a value after =. Write section = value."),
+    ("'opening hours' == 'it\\'s late'", "Expected a value after =, not =. Write 'opening hours' = 'it\\'s late'."),
+    ("'IN' !=", "Expected a value after !=. Write 'IN' != value."),
+])  # fmt: skip
+def test_missing_value_is_told_what_to_write(text: str, message: str) -> None:
+    with pytest.raises(BackendRejected) as caught:
+        parse_filter(text)
+    assert str(caught.value) == message
+
+
 @given(st.text(alphabet="ab1 =!<>()[],'\"\\ANDORTINOXS", max_size=60) | st.text(max_size=60))
 def test_any_text_is_parsed_or_rejected_with_a_position_inside_it(text: str) -> None:
     try:

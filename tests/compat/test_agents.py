@@ -386,7 +386,7 @@ def test_snippets_and_fields_are_truncated(tenant: Tenant, call: Call) -> None:
         ("search", {"query": "a" * 600}, "query must have at most 512 bytes"),
         ("search", {"query": "a", "limit": 11}, "limit must be between 1 and 10"),
         ("search", {"query": "a", "limit": True, "x": 1}, "limit must be an integer; x is not a known field"),
-        ("search", {"query": "a", "filters": "author ="}, "Expected a value."),
+        ("search", {"query": "a", "filters": "author ="}, "Expected a value after =. Write author = value."),
         ("search", {"query": "a", "filters": "nonsense = 1"}, "nonsense"),
         ("search", {"query": "a", "filters": "NOT " * 400 + "author = a"}, "deep"),
         ("fetch", {}, "id or url is required, but not both"),

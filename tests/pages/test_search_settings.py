@@ -233,7 +233,10 @@ MISTAKES = {
         "javascript:x",
         "Redirect must be an http or https URL, or a path that starts with one /.",
     ),
-    "rules__0__do__filters": ("section =", "Filters is not a valid filter"),
+    "rules__0__do__filters": (
+        "section =",
+        "Filter is not valid at character 9: Expected a value after =. Write section = value.",
+    ),
     "rules__0__when__from": (
         "tomorrow",
         "From must be a date such as 2024-05-31, or a date-time such as 2024-05-31T12:00:00Z.",

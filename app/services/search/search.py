@@ -269,9 +269,11 @@ def _find_nothing(query: SearchQuery) -> SearchResult:
 
 def rejected(error: BackendRejected) -> ApiError:
     """Return the 400 for a query that the engine cannot run."""
-    extra = None if error.position is None else {"position": error.position}
+    message, extra = str(error), None
+    if error.position is not None:
+        message, extra = f"{message} (At character {error.position}.)", {"position": error.position}
     code = _REJECTED.get(error.part, ErrorCode.VALIDATION_FAILED)
-    return ApiError(code, str(error), details=[Detail(error.part, code.value, str(error), extra)])
+    return ApiError(code, message, details=[Detail(error.part, code.value, message, extra)])
 
 
 def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[str]:
