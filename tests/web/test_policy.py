@@ -79,7 +79,8 @@ FOR_KEYS = {
     ),
 }  # fmt: skip
 FOR_THE_OPERATOR = {
-    "operator.create_account", "operator.list_all_accounts", "operator.remove_account", "operator.resume_account",
+    "operator.create_account", "operator.list_all_accounts", "operator.list_all_sites", "operator.list_engines",
+    "operator.remove_account", "operator.resume_account",
     "operator.show_one_account", "operator.show_usage", "operator.suspend_account", "operator.update_account",
 }  # fmt: skip
 FOR_MEMBERS = {

@@ -17,7 +17,7 @@ from app.clock import now
 from app.config import UNLIMITED
 from app.counters.values import WindowRequest
 from app.services.access.callers import Caller
-from app.services.usage.quota import FILES_LIMIT, bucket_windows
+from app.services.usage.quota import FILES_LIMIT, VISITOR_LIMIT, bucket_windows
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -219,7 +219,7 @@ class TestRequests:
 
         with time_machine.travel(NOON, tick=False):
             assert rate(info("10.0.0.1"))[:2] == (VISITOR_LIMIT, VISITOR_LIMIT - 1)
-            for _ in range(119):
+            for _ in range(VISITOR_LIMIT - 1):
                 info("10.0.0.1")
             assert_error(info("10.0.0.1"), 429, "rate_limit_exceeded")
             assert_ok(info("10.0.0.2"))
@@ -228,7 +228,7 @@ class TestRequests:
         tenant.set_plan("pro", requests_per_minute=10)
         assert rate(tenant.public.get("/v1/client-info"))[:2] == (100, 99)
 
-        tenant.set_plan("pro", requests_per_minute=20)
+        tenant.set_plan("pro", requests_per_minute=VISITOR_LIMIT)
         assert rate(tenant.public.get("/v1/client-info"))[:2] == (VISITOR_LIMIT, VISITOR_LIMIT - 2)
 
     def test_usage_reports_with_public_keys_are_limited_to_30_a_minute_per_visitor(self, tenant: Tenant) -> None:
