@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 
 from app.compat.agents import files
 from app.compat.agents.files import MAX_FULL_BYTES, MAX_LISTED, walk_pages
+from app.services.usage.quota import VISITOR_LIMIT
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
@@ -488,7 +489,7 @@ def test_exhausted_search_quota_is_reported_to_the_model(tenant: Tenant, call: C
 
 
 def test_too_many_mcp_requests_return_429(tenant: Tenant, call: Call) -> None:
-    for _ in range(119):
+    for _ in range(VISITOR_LIMIT - 1):
         call("fetch", id="x")
 
     assert post(tenant, message("ping")).status_code == 200
