@@ -25,8 +25,9 @@ help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
 
 $(BIN)/pip:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Python 3.11 or newer is needed, and $(PYTHON) is none. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		if command -v "$(PYTHON)" >/dev/null; then echo "$(PYTHON) is too old: $$($(PYTHON) --version 2>&1)."; else echo "$(PYTHON) was not found."; fi >&2; \
+		echo "Python 3.11 or newer is needed. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Creating a virtual environment in $(VENV) …"
 	@$(PYTHON) -m venv $(VENV) || { \
 		echo "$(PYTHON) cannot create virtual environments. On Debian and Ubuntu, apt install python3-venv." >&2; exit 1; }

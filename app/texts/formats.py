@@ -61,6 +61,8 @@ SET_APART = re.compile(
 """Matches tags between inline elements that a page probably displays apart from each other."""
 IN_A_ROW = re.compile(r"</\w+><(?!su[bp][ >])\w")
 """Matches tags between inline elements that a page may display apart from each other."""
+ICON_CHARACTERS = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+"""Private-use characters, with which fonts draw icons: they are not text, and other fonts show them as boxes."""
 APART, MAYBE_APART = "\0", "\1"
 """Marks between two pieces of text, which are replaced by a space between two words, and otherwise removed."""
 BETWEEN_WORDS = re.compile(
@@ -243,13 +245,15 @@ def node_to_text(node: Node) -> str:
     """Convert a part of a page to text. Modifies the tree by removing invisible elements.
 
     Blocks are separated by a blank line, rows and list items by a line break, cells by a tab, and words by a space.
-    Preformatted text keeps its lines and indentation.
+    Preformatted text keeps its lines and indentation. Characters of icon fonts are removed.
     """
     # The parser serializes the tree in its own code: a Python object for each element would take ten times as long.
     node.remove(", ".join(INVISIBLE))
     for element in node.iter_elements(RAW, include_self=True):
         element.tag = "pre"
     html = node.serialize(WITHOUT_COMMENTS, inner=True).replace("&nbsp;", "\N{NO-BREAK SPACE}")
+    if not html.isascii():
+        html = ICON_CHARACTERS.sub(" ", html)
     running, preformatted = _Breaks(BLOCK), _Breaks(LINE)
     parts: list[str] = []
     depth = start = end = 0

@@ -36,7 +36,7 @@ def test_invalid_site_form_keeps_input(person: Person) -> None:
     person.go("/sites/create")
     response = person.send("Add site", name="Museum", url="museum")
     assert response.status_code == 400
-    assert person.problem_of("url") == "URL must be an absolute http or https URL."
+    assert person.problem_of("url") == "URL must be a web address, such as https://www.example.com."
     assert person.page.one("input", name="name").attributes["value"] == "Museum"
     assert person.page.one("input", name="url").attributes["value"] == "museum"
     person.press("Add site", url="https://museum.example.com")
@@ -75,7 +75,7 @@ def test_site_url_can_be_entered_without_https(person: Person, tenant: Tenant, t
 def test_invalid_site_url_is_rejected_and_preserved_in_the_form(person: Person, typed: str) -> None:
     person.go("/sites/create")
     assert person.send("Add site", name="Digital", url=typed).status_code == 400
-    assert person.problem_of("url") == "URL must be an absolute http or https URL."
+    assert person.problem_of("url") == "URL must be a web address, such as https://www.example.com."
     assert person.page.one("input", name="url").attributes["value"] == typed
 
 
@@ -232,7 +232,7 @@ def test_additional_domains_are_entered_one_per_line(person: Person, tenant: Ten
     person.go(f"{path}/edit")
     response = person.send("Save", domains="https://blog.example.org/\nshop.example.net")
     assert response.status_code == 400
-    assert person.problem_of("domains") == "“shop.example.net” must be an absolute http or https URL."
+    assert person.problem_of("domains") == "“shop.example.net” must be a web address, such as https://www.example.com."
 
     person.go(f"{path}/edit")
     person.press("Save", domains="")

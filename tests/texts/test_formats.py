@@ -301,3 +301,8 @@ def test_conversion_neither_loses_nor_joins_words(words: list[str], tag: str) ->
     html = f"<table><tr>{inside}</table>" if tag == "td" else inside
 
     assert html_to_text(html).split() == words
+
+
+def test_characters_of_icon_fonts_are_not_text() -> None:
+    html = "<p><i class=fa>&#xf0c5;</i> Copy \ue001this\U000f0001 now</p><pre>\uf120 $ pip install</pre>"
+    assert html_to_text(html).split() == ["Copy", "this", "now", "$", "pip", "install"]
