@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Set
 from functools import lru_cache
-from operator import attrgetter
 from typing import NamedTuple
 
 from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText
@@ -31,8 +30,8 @@ _MAX_STARTS = 200
 _MAX_NEIGHBORHOODS = 100
 """Maximum number of matches of the rarest words whose surroundings are searched."""
 
-_MAX_COMPARED = 8
-"""Maximum number of fragments among which prose is looked for."""
+_MAX_COMPARED = 12
+"""Maximum number of matches at which prose is looked for, and of matches in it."""
 _PROSE_CHARS = 60
 """Number of characters before and after a fragment that show whether it is in prose."""
 
@@ -178,8 +177,7 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
     if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
         different = len({number for _, _, number in found_matches})
         return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
-    best: _Fragment | None = None
-    others: list[_Fragment] = []
+    best, best_value = None, (0, 0)
     counts: dict[int, int] = {}
     last, count = -1, len(found_matches)
     for at, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
@@ -187,24 +185,29 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
             last += 1
             added = found_matches[last][2]
             counts[added] = counts.get(added, 0) + 1
-        if best is None or len(counts) >= best.different:
-            fragment = _Fragment(start, found_matches[last][1], len(counts), last - at)
-            if best is None or fragment.boost > best.boost:
-                best, fragment = fragment, best or fragment
-            others.append(fragment)
+        boost = (len(counts), last - at)
+        if boost > best_value or best is None:
+            best, best_value = (start, found_matches[last][1]), boost
         counts[number] -= 1
         if not counts[number]:
             del counts[number]
-    if best is None or text is None or is_prose(_sentence_around(text, best)):
-        return best
-    alike = sorted(
-        (each for each in others if each.different == best.different), key=attrgetter("matches"), reverse=True
-    )
-    return next((each for each in alike[:_MAX_COMPARED] if is_prose(_sentence_around(text, each))), best)
+    if best is None:
+        return None
+    fragment = _Fragment(*best, *best_value)
+    if text is None or is_prose(text[max(0, best[0] - _PROSE_CHARS) : best[1] + _PROSE_CHARS]):
+        return fragment
+    return _find_prose(found_matches, width, text, best_value[0]) or fragment
 
 
-def _sentence_around(text: str, fragment: _Fragment) -> str:
-    return text[max(0, fragment.start - _PROSE_CHARS) : fragment.end + _PROSE_CHARS]
+def _find_prose(found_matches: list[Match], width: int, text: str, different: int) -> _Fragment | None:
+    """Return the first fragment in prose with this number of different words."""
+    for at, (start, _, _) in enumerate(found_matches[:_MAX_COMPARED]):
+        near = [match for match in found_matches[at : at + _MAX_COMPARED] if match[1] - start <= width]
+        if near and len({number for _, _, number in near}) == different:
+            end = near[-1][1]
+            if is_prose(text[max(0, start - _PROSE_CHARS) : end + _PROSE_CHARS]):
+                return _Fragment(start, end, different, len(near) - 1)
+    return None
 
 
 def _width(words: int) -> int:
