@@ -11,9 +11,17 @@ from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from app.feature_settings import LOOPBACK_HOSTS, embedder_problems, mail_problems, operator_problems
+from app.feature_settings import (
+    FOOTER_LINKS,
+    embedder_problems,
+    link_problem,
+    mail_problems,
+    oidc_problems,
+    operator_problems,
+    split_url,
+)
 from schemas.validation.problems import closest_name
 
 UNLIMITED = 2147483647
@@ -38,6 +46,9 @@ class FolderUnavailable(ConfigurationError):
 
 def _setting(default: Any, help: str) -> Any:
     return dataclass_field(default=default, metadata={"help": help})
+
+
+_LINK_HELP = "an http or https URL, or a path of this host. Empty: no link."
 
 
 @dataclass(frozen=True)
@@ -150,10 +161,12 @@ class Settings:
         "URL of the button *Upgrade* on the plans page, such as a payment page; `{account}` becomes the account's id, "
         "`{plan}` the plan's name. Empty: no button.",
     )
+    status_url: str = _setting("", f"Link *Status* in the footer of all pages: {_LINK_HELP}")
+    privacy_url: str = _setting("", f"Link *Privacy* in the footer: {_LINK_HELP}")
+    terms_url: str = _setting("", f"Link *Terms* in the footer: {_LINK_HELP}")
+    imprint_url: str = _setting("", f"Link *Imprint* in the footer: {_LINK_HELP}")
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
-
-    # If empty, derived from DATA_DIR; see load_settings.
 
     @property
     def data_path(self) -> Path:
@@ -270,7 +283,7 @@ def _parse(name: str, text: str, kind: type) -> Any:
 def _problems(settings: Settings) -> Iterator[str]:
     for name in ("public_url", "search_public_url"):
         value = getattr(settings, name)
-        parts = _split(value)
+        parts = split_url(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
             yield f"{name.upper()} must be an http or https URL."
     if not (settings.crawl_browser or "/").startswith(("/", "ws://", "wss://", "http://", "https://")):
@@ -301,7 +314,14 @@ def _problems(settings: Settings) -> Iterator[str]:
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
         yield "DOCS_SEARCH_KEY must be a public key: it appears in pages."
     yield from mail_problems(settings.smtp_url, settings.mail_from, settings.public_url, settings.operator_contact)
-    yield from _oidc_problems(settings)
+    yield from oidc_problems(
+        issuer=settings.oidc_issuer,
+        client=(settings.oidc_client_id, settings.oidc_client_secret),
+        public_url=settings.public_url,
+        allowed_domains=settings.allowed_domains,
+        name=settings.oidc_name,
+        password_login=settings.password_login,
+    )
     yield from embedder_problems(settings.embedder, settings.embedder_model, settings.embedder_key)
     yield from operator_problems(
         settings.operator_tokens,
@@ -309,38 +329,12 @@ def _problems(settings: Settings) -> Iterator[str]:
         settings.operator_webhook_secret,
         settings.upgrade_url,
     )
+    yield from (problem for name in FOOTER_LINKS if (problem := link_problem(name, getattr(settings, name))))
     if settings.search_public_url:
         if not settings.search_url.startswith(("typesense", "meilisearch")):
             yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
         elif len(settings.search_url.split()) > 1:
             yield "SEARCH_PUBLIC_URL requires a single search server: browsers reach one engine directly."
-
-
-def _split(url: str) -> SplitResult:
-    """Return the parts of a URL; all of them are empty if the URL is invalid."""
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return urlsplit("")
-
-
-def _oidc_problems(settings: Settings) -> Iterator[str]:
-    issuer = _split(settings.oidc_issuer)
-    is_local = issuer.scheme == "http" and issuer.hostname in LOOPBACK_HOSTS
-    if settings.oidc_issuer and (
-        not (issuer.scheme == "https" or is_local) or not issuer.netloc or issuer.query or issuer.fragment
-    ):
-        yield "OIDC_ISSUER must be an https URL."
-    oidc_settings = [name for name in ("oidc_client_id", "oidc_client_secret", "public_url") if getattr(settings, name)]
-    if settings.oidc_issuer and len(oidc_settings) < 3:
-        yield "OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL."
-    others = ("oidc_client_id", "oidc_client_secret", "oidc_allowed_domains", "oidc_name")
-    if not settings.oidc_issuer and any(getattr(settings, name) for name in others):
-        yield "OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ALLOWED_DOMAINS, and OIDC_NAME require OIDC_ISSUER."
-    if any("@" in domain or "." not in domain for domain in settings.allowed_domains):
-        yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
-    if not settings.password_login and not settings.oidc_issuer:
-        yield "PASSWORD_LOGIN=false requires OIDC_ISSUER; otherwise, no one could log in."
 
 
 def _complete(settings: Settings) -> Settings:

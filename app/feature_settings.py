@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from email.headerregistry import Address
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -93,6 +93,36 @@ def mail_problems(smtp_url: str, mail_from: str, public_url: str, operator_conta
         yield "OPERATOR_CONTACT must be one line."
 
 
+def split_url(url: str) -> SplitResult:
+    """Return the parts of a URL; all of them are empty if the URL is invalid."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def oidc_problems(
+    *, issuer: str, client: tuple[str, str], public_url: str, allowed_domains: Set[str], name: str, password_login: bool
+) -> Iterator[str]:
+    """Yield a sentence for each problem of the settings for logging in with an OpenID Connect provider.
+
+    Args:
+        client: The client ID and the client secret.
+    """
+    parts = split_url(issuer)
+    is_local = parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS
+    if issuer and (not (parts.scheme == "https" or is_local) or not parts.netloc or parts.query or parts.fragment):
+        yield "OIDC_ISSUER must be an https URL."
+    if issuer and not all((*client, public_url)):
+        yield "OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL."
+    if not issuer and any((*client, allowed_domains, name)):
+        yield "OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ALLOWED_DOMAINS, and OIDC_NAME require OIDC_ISSUER."
+    if any("@" in domain or "." not in domain for domain in allowed_domains):
+        yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
+    if not password_login and not issuer:
+        yield "PASSWORD_LOGIN=false requires OIDC_ISSUER; otherwise, no one could log in."
+
+
 LOCAL_EMBEDDERS = ("minilm", "fastembed")
 """Values of EMBEDDER that run a model on this machine; other values are URLs of servers."""
 
@@ -147,6 +177,19 @@ def operator_problems(tokens: Sequence[str], webhook_url: str, webhook_secret: s
 def fill_in(upgrade_url: str, *, account_id: int, plan: str) -> str:
     """Return the URL at which an account upgrades to a plan."""
     return upgrade_url.replace("{account}", str(account_id)).replace("{plan}", quote(plan, safe=""))
+
+
+FOOTER_LINKS = {"status_url": "Status", "privacy_url": "Privacy", "terms_url": "Terms", "imprint_url": "Imprint"}
+"""Maps settings with links of the footer to the texts of the links, in display order."""
+
+
+def link_problem(name: str, url: str) -> str:
+    """Return a sentence that says why a setting of ``FOOTER_LINKS`` is invalid; empty if it is valid or not set."""
+    is_path = url.startswith("/") and url[1:2] not in ("/", "\\")  # Browsers take both as the start of a host.
+    is_one_word = url.isprintable() and " " not in url
+    if not url or is_one_word and (is_path or _is_web_url(url)):
+        return ""
+    return f"{name.upper()} must be an http or https URL, or a path that begins with a single slash."
 
 
 def _is_web_url(url: str) -> bool:

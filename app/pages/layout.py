@@ -7,12 +7,14 @@ import re
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from flask import Flask, Response, g, render_template, request
 from markupsafe import Markup, escape
 
 from app.clock import isoformat, now
 from app.crawl.sources.sources import OpenRun, find_first_crawl
+from app.feature_settings import FOOTER_LINKS
 from app.models import Site
 from app.runtime import runtime
 from app.web.auth import ANYONE, SESSION_COOKIE
@@ -97,7 +99,7 @@ def register(app: Flask) -> None:
         ago_element=ago_element,
         code_spans=code_spans,
     )
-    app.jinja_env.tests["email_address"] = is_email
+    app.jinja_env.filters["contact_url"] = contact_url
     app.jinja_env.globals["asset"] = lambda name: f"/static/{name}?v={versions[name]}"
     icons = app.extensions["icons"] = _read_icons(Path(app.static_folder or "") / "icons.svg")
     app.jinja_env.globals["icon"] = icons.__getitem__
@@ -106,6 +108,7 @@ def register(app: Flask) -> None:
 def render(template: str, **values: Any) -> str:
     """Render a page. Templates also get the caller as ``who`` (Jinja reserves ``caller``) and the notice of the URL."""
     notice = NOTICES.get(request.args.get("notice", ""))
+    settings = runtime().settings
     return render_template(
         template,
         who=g.get("caller"),
@@ -113,9 +116,17 @@ def render(template: str, **values: Any) -> str:
         notice=notice,
         here=request.path,
         first_crawl=_find_first_crawl,
-        operator_contact=runtime().settings.operator_contact,
+        operator_contact=settings.operator_contact,
+        footer_links=[(text, url) for name, text in FOOTER_LINKS.items() if (url := getattr(settings, name))],
         **values,
     )
+
+
+def contact_url(contact: str) -> str:
+    """Return the URL for the operator's contact; empty if the contact is plain text."""
+    if is_email(contact):
+        return f"mailto:{quote(contact, safe='@')}"
+    return contact if contact.startswith(("https://", "http://")) else ""
 
 
 def _find_first_crawl(site: Site) -> OpenRun | None:

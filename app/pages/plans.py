@@ -18,7 +18,6 @@ from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
-from schemas.accounts import is_email
 
 NEARLY = 0.8
 """Used fraction of a quota at which the meter starts to warn."""
@@ -113,8 +112,6 @@ def show_plans() -> str:
         account=account,
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
         meters=meters,
-        contact=current_runtime.settings.operator_contact,
-        contact_address=contact_address(current_runtime.settings.operator_contact),
         is_open=current_runtime.settings.registration,
     )
 
@@ -129,10 +126,3 @@ def _upgrades(runtime: Runtime, caller: Caller | None) -> dict[str, str]:
     names = list(runtime.plans)
     later = names[names.index(caller.account.plan) + 1 :]
     return {name: fill_in(runtime.settings.upgrade_url, account_id=caller.account.id, plan=name) for name in later}
-
-
-def contact_address(contact: str) -> str:
-    """Return the URL for the operator's contact; empty if the contact is plain text."""
-    if is_email(contact):
-        return f"mailto:{contact}"
-    return contact if contact.startswith(("https://", "http://")) else ""

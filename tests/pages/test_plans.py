@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from app.pages.plans import ROWS, contact_address
+from app.pages.layout import contact_url
+from app.pages.plans import ROWS
 from app.plans import LIMIT_NAMES
 from tests.callers import Tenant, add_member, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -75,7 +76,7 @@ def test_custom_limits_are_shown(tenant: Tenant) -> None:
     ],
 )
 def test_contact_for_plan_changes_is_shown(tmp_path: Path, contact: str, said: str, address: str) -> None:
-    assert contact_address(contact) == address
+    assert contact_url(contact) == address
     app = make_app(make_settings(tmp_path, operator_contact=contact))
     person = person_of(register_tenant(app, "ann@example.com"))
 
