@@ -224,3 +224,19 @@ def test_anonymous_reader_is_asked_for_a_public_key(reader: Reader) -> None:
     reader.set("key", "svc_prv_secret")
     reader.sees("Use only a public key (svc_pub_…) in a page.")
     assert "svc_prv" not in reader.find("#site-search").get_attribute("outerHTML")
+
+
+def test_page_of_the_search_box_has_the_search_of_the_documentation(reader: Reader) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    def in_docs_search(css: str) -> list[Any]:
+        return list(reader.find("#docs-search").shadow_root.find_elements("css selector", css))
+
+    reader.go("/docs/search-box")
+    reader.wait(lambda: reader.find("#docs-search").shadow_root and in_docs_search("button.open"), "no search came")
+    ActionChains(reader.driver).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+    reader.wait(lambda: in_docs_search("dialog[open]"), "Ctrl+K did not open the search of the documentation")
+    ActionChains(reader.driver).send_keys("webhook signature").perform()
+    reader.wait(lambda: in_docs_search("[part~=hit]"), "the results never came")
+    assert "Webhooks" in in_docs_search("[part~=hit]")[0].text
