@@ -40,11 +40,13 @@ class PlanOffer:
     Attributes:
         price, description: Texts for customers, such as a price of `19 € a month`.
         engine: Name of the search engine for new sites.
+        recommended: Whether pages emphasize the plan; at most one plan is recommended.
     """
 
     price: str = ""
     description: str = ""
     engine: str = ""
+    recommended: bool = False
 
 
 OFFER_NAMES = tuple(f.name for f in fields(PlanOffer))
@@ -122,11 +124,22 @@ def _read(path: Path) -> dict[str, tuple[PlanLimits, PlanOffer]]:
                 f"{', '.join(OFFER_NAMES)}."
             )
         limits = {key: parse_limit(table[key], f"{name}.{key}") for key in LIMIT_NAMES}
-        offer = {key: _parse_text(table[key], f"{name}.{key}") for key in OFFER_NAMES if key in table}
-        plans[name] = PlanLimits(**limits), PlanOffer(**offer)
+        plans[name] = PlanLimits(**limits), _parse_offer(table, name)
     if not plans:
         raise ConfigurationError(f"The plans file {path} defines no plans.")
+    if len(recommended := [name for name, (_, offer) in plans.items() if offer.recommended]) > 1:
+        raise ConfigurationError(f"The plans file {path} recommends more than one plan: {', '.join(recommended)}.")
     return plans
+
+
+def _parse_offer(table: Mapping[str, object], plan: str) -> PlanOffer:
+    recommended = table.get("recommended", False)
+    if not isinstance(recommended, bool):
+        raise ConfigurationError(f"{plan}.recommended must be true or false.")
+    texts = {
+        key: _parse_text(table[key], f"{plan}.{key}") for key in ("price", "description", "engine") if key in table
+    }
+    return PlanOffer(**texts, recommended=recommended)
 
 
 def _parse_text(value: object, name: str) -> str:

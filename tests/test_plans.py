@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ class TestPlansFile:
             ("keys = 2", 'keys = 2\nprice = "19\\n20"'),
             ("keys = 2", f'keys = 2\ndescription = "{"x" * 301}"'),
             ("keys = 2", 'price = "19 €"'),
+            ("keys = 2", 'keys = 2\nrecommended = "yes"'),
+            ("keys = 2", "keys = 2\nrecommended = 1"),
             ("[free]", "[free"),
         ],
     )
@@ -64,6 +67,20 @@ class TestPlansFile:
         assert plans.offers["free"] == PlanOffer("19 €", "Small")
         assert plans.offers["pro"] == PlanOffer()
         assert plans["free"] == PlanTable()["free"]
+
+    def test_one_plan_may_be_recommended(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(SHIPPED_PLANS.read_text().replace("[pro]", "[pro]\nrecommended = true"))
+
+        assert [name for name, offer in PlanTable(file).offers.items() if offer.recommended] == ["pro"]
+
+    def test_second_recommended_plan_raises_configuration_error(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        text = SHIPPED_PLANS.read_text()
+        file.write_text(re.sub(r"\[(starter|pro)\]", r"[\1]\nrecommended = true", text))
+
+        with pytest.raises(ConfigurationError, match="more than one plan: starter, pro"):
+            PlanTable(file)
 
     def test_empty_plans_file_raises_configuration_error(self, tmp_path: Path) -> None:
         file = tmp_path / "plans.toml"
