@@ -187,7 +187,7 @@ def link_problem(name: str, url: str) -> str:
     """Return a sentence that says why a setting of ``FOOTER_LINKS`` is invalid; empty if it is valid or not set."""
     is_path = url.startswith("/") and url[1:2] not in ("/", "\\")  # Browsers take both as the start of a host.
     is_one_word = url.isprintable() and " " not in url
-    if not url or is_one_word and (is_path or _is_web_url(url)):
+    if not url or (is_one_word and (is_path or _is_web_url(url))):
         return ""
     return f"{name.upper()} must be an http or https URL, or a path that begins with a single slash."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Response
+from flask import Response, g
 
 from app.apidoc.openapi import document
 from app.clock import today
@@ -11,7 +11,9 @@ from app.operations.accounts import get_dashboard, get_user
 from app.pages.analytics.figures import OVERVIEW_FIGURES, draw_chart, make_figures
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
+from app.pages.plan_cards import make_cards
 from app.pages.plans import Meter, read_meters
+from app.pages.rule_sentences import rule_sentence
 from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
 from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
@@ -28,8 +30,12 @@ from app.web.responses import json_answer
 from app.wording import counted
 from schemas.analytics import PERIODS
 
-PICTURE_SIZE = (900, 560)
-"""Width and height of docs/images/search-box.png in pixels, so that nothing moves while it loads."""
+EXAMPLE_RULE = {
+    "when": {"match": "contains", "query": "ticket"},
+    "do": {"pin": ["tickets"], "notice": {"text": "Open until eight in December"}},
+}
+"""The rule in the picture on the home page."""
+EXAMPLE_TITLES = {"tickets": "Tickets and prices"}
 
 
 def show_home() -> str | Response:
@@ -51,8 +57,8 @@ def show_home() -> str | Response:
         base_url=base,
         is_open=runtime().settings.registration,
         docs_search_key=runtime().settings.docs_search_key,
-        plans=runtime().plans,
-        picture=PICTURE_SIZE,
+        cards=make_cards(runtime(), g.get("caller")),
+        rule=rule_sentence(EXAMPLE_RULE, EXAMPLE_TITLES),
     )
 
 

@@ -8,10 +8,10 @@ from flask import g
 from sqlalchemy.orm import Session
 
 from app.clock import today
-from app.feature_settings import fill_in
 from app.pages.layout import render
+from app.pages.plan_cards import UPGRADE, make_cards, plan_title
 from app.plans import PlanLimits
-from app.runtime import Runtime, runtime
+from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
@@ -103,26 +103,15 @@ def show_plans() -> str:
     if account is not None:
         with current_runtime.database.read() as session:
             meters = read_meters(session)
+    cards = make_cards(current_runtime, caller)
     return render(
         "plans.html",
-        plans=current_runtime.plans,
-        has_prices=any(offer.price for offer in current_runtime.plans.offers.values()),
-        upgrades=_upgrades(current_runtime, caller),
+        plans={plan_title(name): limits for name, limits in current_runtime.plans.items()},
+        cards=cards,
         rows=ROWS,
-        account=account,
+        plan="" if account is None else plan_title(account.plan),
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
         meters=meters,
+        can_upgrade=any(card.action is not None and card.action.text == UPGRADE for card in cards),
         is_open=current_runtime.settings.registration,
     )
-
-
-def _upgrades(runtime: Runtime, caller: Caller | None) -> dict[str, str]:
-    """Map the plans that follow the account's plan in the plans file to the URLs of their *Upgrade* buttons.
-
-    Only owners see the buttons, because a plan costs money.
-    """
-    if caller is None or caller.member is None or not caller.is_owner or not runtime.settings.upgrade_url:
-        return {}
-    names = list(runtime.plans)
-    later = names[names.index(caller.account.plan) + 1 :]
-    return {name: fill_in(runtime.settings.upgrade_url, account_id=caller.account.id, plan=name) for name in later}

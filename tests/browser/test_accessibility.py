@@ -25,6 +25,7 @@ pytestmark = pytest.mark.browser
 LOOKS = [("light", 1200), ("dark", 360)]
 OPEN = [
     "/",
+    "/plans",
     "/login",
     "/register",
     "/password/forgot",
@@ -37,6 +38,7 @@ OPEN = [
 ]
 MINE = [
     "/",
+    "/plans",
     "/dashboard",
     "/sites",
     "/sites/create",

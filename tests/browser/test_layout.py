@@ -19,7 +19,6 @@ PHONE = (360, 740)
 SCREEN = (1280, 800)
 FURTHER = [
     "/sites/{site}/documents?id=page-3",
-    "/plans",
     "/api/members",
     "/api/audit-log",
     "/api/analytics?site_id={site}&list=top_queries",
@@ -116,7 +115,7 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
         "the crawl never ended",
     )
     wrong: dict[str, list[str]] = {}
-    for path in [*OPEN, "/plans"]:
+    for path in OPEN:
         ann.go(path)
         wrong[path] = wrong_of(browser)
     log_in(ann, f"{tmp_path.name.strip('_')}@example.com")
@@ -126,6 +125,23 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
         wrong[f"{path}, logged in"] = wrong_of(browser, LIMIT_BELOW_LONG_NAME)
 
     assert {path: found for path, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+@pytest.mark.parametrize("path", ["/", "/plans"])
+def test_pages_that_sell_fit_every_window(server: Server, browser: Any, path: str, width: int) -> None:
+    resize(browser, (width, 900))
+    browser.get(f"{server.base_url}{path}")
+    assert wrong_of(browser, limit=400) == []
+    rows: dict[float, set[float]] = {}
+    for _, _, y, *_, height in browser.execute_script(PLACES, ".plan"):
+        rows.setdefault(y, set()).add(height)
+
+    assert all(len(heights) == 1 for heights in rows.values()), "cards of a row have one height"
+    assert len(rows) == {360: 5, 768: 2, 1440: 1}[width]
+    for part in ("price", "ticks"):
+        tops = {round(y) for _, _, y, *_ in browser.execute_script(PLACES, f".plan > .{part}")}
+        assert len(tops) == len(rows), f"{part} begins at one height in each row"
 
 
 def test_tables_of_the_documentation_do_not_break_names(server: Server, browser: Any) -> None:
