@@ -168,7 +168,7 @@ def operator_problems(tokens: Sequence[str], webhook_url: str, webhook_secret: s
     if webhook_secret and not _is_webhook_secret(webhook_secret):
         yield "OPERATOR_WEBHOOK_SECRET must be whsec_ and the Base64 of 24 to 64 bytes."
     filled_in = fill_in(upgrade_url, account_id=1, plan="free")
-    if upgrade_url and not (_is_web_url(filled_in) and _host(filled_in) == _host(upgrade_url)):
+    if upgrade_url and not (_is_web_url(filled_in) and split_url(filled_in).netloc == split_url(upgrade_url).netloc):
         yield "UPGRADE_URL must be an http or https URL, with no placeholders in its host."
     if any(brace in filled_in for brace in "{}"):
         yield "UPGRADE_URL may contain only the placeholders {account} and {plan}."
@@ -193,18 +193,8 @@ def link_problem(name: str, url: str) -> str:
 
 
 def _is_web_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
+    parts = split_url(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).netloc
-    except ValueError:
-        return ""
 
 
 def _is_webhook_secret(secret: str) -> bool:
