@@ -12,18 +12,25 @@ from app.pages.analytics.figures import OVERVIEW_FIGURES, draw_chart, make_figur
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.plan_cards import make_cards
-from app.pages.plans import Meter, read_meters
+from app.pages.plans import Meter, read_meters, readable_counters
 from app.pages.rule_sentences import rule_sentence
 from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
-from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
+from app.pages.todos import (
+    candidates_of,
+    in_order,
+    read_rejections,
+    todos_of_misses,
+    todos_of_quotas,
+    todos_of_rejections,
+    todos_of_runs,
+)
 from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
 from app.services.access.keys import is_box_used
 from app.services.analytics.examples import find_site_with_examples
 from app.services.analytics.reports import get_analytics
-from app.services.health import COUNTERS
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.responses import json_answer
@@ -69,7 +76,7 @@ def show_dashboard() -> str:
     """Show usage against limits, searches of the last 30 days, and next steps."""
     caller = current_caller()
     account, current_runtime = caller.account, runtime()
-    counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
+    counters = readable_counters()
     with current_runtime.database.read() as session:
         board = get_dashboard(
             session, counters, current_runtime.health, account.id, account.plan, account.limits, today()
@@ -81,6 +88,7 @@ def show_dashboard() -> str:
         )
         listed_sites, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, listed_sites)
+        rejected_count = read_rejections(session)
         deleted = list_deleted(session, account.id)
         with_examples = find_site_with_examples(session, listed_sites)
         box_used = is_box_used(session, account.id)
@@ -99,7 +107,10 @@ def show_dashboard() -> str:
         board=board,
         meters=(today_meter, month, *others),
         todos=in_order(
-            *todos_of_runs((), running), *todos_of_misses(candidates), *todos_of_quotas((today_meter, *others))
+            *todos_of_runs((), running),
+            *todos_of_misses(candidates),
+            *todos_of_quotas((today_meter, *others)),
+            *todos_of_rejections(rejected_count, limits.requests_per_minute),
         ),
         analytics=analytics,
         chart=draw_chart(analytics.series, analytics.previous_series),

@@ -8,6 +8,7 @@ from flask import g
 from sqlalchemy.orm import Session
 
 from app.clock import today
+from app.counters.base import CounterStore
 from app.pages.layout import render
 from app.pages.plan_cards import UPGRADE, make_cards, plan_title
 from app.plans import PlanLimits
@@ -49,13 +50,17 @@ def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str
     return Meter(label, used, most, full, "full")
 
 
+def readable_counters() -> CounterStore | None:
+    """Return the counter store; ``None`` while it is unavailable, to read the last copy of its counts from SQL."""
+    return None if runtime().health.failing_since(COUNTERS) else runtime().counters
+
+
 def read_meters(session: Session) -> tuple[Meter, ...]:
     """Return the meters of the caller's account, from the last copy in SQL while the counter store is unavailable."""
-    account, current_runtime, day = current_caller().account, runtime(), today()
-    counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
+    account, day = current_caller().account, today()
     return quota_meters(
         account.limits,
-        searches=sum(each.used for each in usage_between(session, counters, account.id, day, day)),
+        searches=sum(each.used for each in usage_between(session, readable_counters(), account.id, day, day)),
         pages=count_documents(session, account.id),
         sites=count_sites(session, account.id),
         keys=count_keys(session, account.id),

@@ -18,7 +18,15 @@ from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.plans import read_meters
-from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
+from app.pages.todos import (
+    candidates_of,
+    in_order,
+    read_rejections,
+    todos_of_misses,
+    todos_of_quotas,
+    todos_of_rejections,
+    todos_of_runs,
+)
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
@@ -115,10 +123,11 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
             running = [run for run in running if run != first]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
+        rejected_count = read_rejections(session)
         analytics = get_analytics(
             session, account_id, PERIODS["30d"], site_id=site.id, today=today(), recent=runtime().recent_results
         )
-    deleted_limit = current_caller().account.limits.sites
+    limits = current_caller().account.limits
     deletion = shown_fields(SiteDeleteSchema(), {}, error)
     return render(
         "site.html",
@@ -127,11 +136,16 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
         banner=banner_of(error, deletion),
         key_count=key_count,
         figures=make_figures(analytics)[:OVERVIEW_FIGURES] if analytics.total_searches else (),
-        most_deleted=None if deleted_limit is None else max(1, deleted_limit),
+        most_deleted=None if limits.sites is None else max(1, limits.sites),
         source_count=source_count,
         box_key=box_key,
         seen=sighting,
-        todos=in_order(*todos_of_runs(failed, running), *todos_of_misses(candidates), *todos_of_quotas(meters)),
+        todos=in_order(
+            *todos_of_runs(failed, running),
+            *todos_of_misses(candidates),
+            *todos_of_quotas(meters),
+            *todos_of_rejections(rejected_count, limits.requests_per_minute),
+        ),
         base_url=base_url(),
     )
 

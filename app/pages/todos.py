@@ -1,9 +1,10 @@
-"""To-do items for the sites of an account: failed and running crawls, searches that disappoint visitors, quotas."""
+"""To-do items of an account: failed and running crawls, searches that disappoint visitors, and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
 
 from sqlalchemy.orm import Session
@@ -11,11 +12,13 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.crawl.sources.sources import FailedSource, OpenRun
 from app.models import Site
-from app.pages.plans import Meter
+from app.pages.plans import Meter, readable_counters
 from app.pages.sources.reports import explain_failure
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.inbox import Candidate, InboxItem, judge_candidates, list_candidates
+from app.services.usage.daily_usage import usage_between
+from app.web.callers import current_caller
 from app.wording import counted, number
 from backends.errors import BackendError
 
@@ -23,6 +26,9 @@ MAX_MISSES = 3
 """Maximum number of queries listed per site."""
 MAX_SEARCHES = 5
 """Maximum number of queries to check per site, so that the dashboard stays fast."""
+
+REJECTION_DAYS = 7
+"""Number of UTC days, including today, whose rejected searches are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,28 @@ def todos_of_quotas(meters: Sequence[Meter]) -> Iterator[Todo]:
         if meter.state and meter.most is not None:
             text = f"{meter.label}: {number(meter.used)} of {number(meter.most)}. {meter.note}"
             yield Todo("bad" if meter.state == "full" else "warn", text, "View plans", "/plans")
+
+
+def read_rejections(session: Session) -> int:
+    """Return the number of recent searches that the request limits rejected, not the day's searches.
+
+    On a day without any searches left, a rejected search counts for the limit of the day, which has its own item.
+    """
+    account, last = current_caller().account, today()
+    days = usage_between(session, readable_counters(), account.id, last - timedelta(days=REJECTION_DAYS - 1), last)
+    daily_limit = account.limits.searches_per_day
+    return sum(day.refused for day in days if daily_limit is None or day.used < daily_limit)
+
+
+def todos_of_rejections(count: int, requests_per_minute: int | None) -> Iterator[Todo]:
+    """Yield an item if the account's request limits turned visitors away."""
+    if count and requests_per_minute is not None:
+        text = (
+            f"{counted(count, 'search')} rejected in the last {REJECTION_DAYS} days, because your plan allows "
+            f"{number(requests_per_minute)} requests per minute. Visitors were asked to try again. If your server "
+            "sends the searches, spread or cache them; otherwise, choose a larger plan."
+        )
+        yield Todo("bad", text, "View plans", "/plans")
 
 
 def in_order(*todos: Todo) -> list[Todo]:

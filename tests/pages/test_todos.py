@@ -76,3 +76,30 @@ def test_todo_list_says_so_if_the_engine_is_unavailable(
 
     (told,) = _todos(person, f"/sites/{tenant.site_id}")
     assert "The search engine isn’t responding" in told
+
+
+def _search_until_rejected(tenant: Tenant, count: int) -> None:
+    statuses = [
+        tenant.search.get("/v1/search", query_string={"q": f"hours {number}"}).status_code for number in range(count)
+    ]
+    assert 429 in statuses
+
+
+def test_searches_rejected_by_the_limit_per_minute_are_listed_with_a_remedy(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1))
+    tenant.set_plan("pro", requests_per_minute=4)
+    _search_until_rejected(tenant, 6)  # Sending the page was the first of four requests.
+
+    (told,) = _todos(person, "/dashboard")
+    assert told.startswith("3 searches rejected in the last 7 days, because your plan allows 4 requests per minute.")
+    assert told.endswith("otherwise, choose a larger plan. View plans")
+    assert _todos(person, f"/sites/{tenant.site_id}") == [told]
+
+
+def test_searches_beyond_the_daily_limit_are_listed_only_as_its_quota(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1))
+    tenant.set_plan("pro", searches_per_day=2)
+    _search_until_rejected(tenant, 4)
+
+    (told,) = _todos(person, "/dashboard")
+    assert told.startswith("Searches today: 2 of 2.")
