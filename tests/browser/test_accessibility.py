@@ -191,7 +191,7 @@ def test_source_preview_form_error_and_crawl_report_pass_axe(
     kim.press("Start")
     kim.sees("Source added")
     wrong["progress"] = look()
-    kim.sees("1 page indexed, 1 skipped: 1 not found.")
+    kim.sees("1 page indexed. 1 dead link found.")
     wrong["report"] = look()
     assert {state: found for state, found in wrong.items() if found} == {}
 

@@ -13,6 +13,24 @@ from app.wording import counted, duration, number
 REMARKS = frozenset({"wrong_canonical"})
 """Reasons that are remarks on indexed pages."""
 
+DEAD_LINKS = frozenset({"http_404", "http_410"})
+"""Reasons of URLs that lead nowhere, so they are no pages of the site."""
+
+CHOICES = frozenset(
+    {
+        "robots",
+        "noindex",
+        "canonical",
+        "duplicate",
+        "not_text",
+        "private_address",
+        "other_host",
+        "excluded",
+        "trap",
+    }
+)
+"""Reasons for skipping pages that the site or its source asked to skip, or whose text is indexed anyway."""
+
 MAX_REASONS = 4
 """Maximum number of reasons in the summary of a run."""
 
@@ -42,12 +60,30 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportPart:
+    """A part of the bar that shows the outcome of all URLs.
+
+    Attributes:
+        name: CSS class of the part.
+        start, width: Percent of the bar.
+    """
+
+    name: str
+    label: str
+    count: int
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The report of a run.
 
     Attributes:
         sentence: Summary.
+        parts: The bar of all URLs, without empty parts.
         left_out: Reasons for skipped pages, most frequent first.
+        dead_links: Reasons of dead links, most frequent first.
         remarks: Remarks on indexed pages.
         processed: Number of processed pages.
         took: Duration in words; ``None`` while the run is in progress.
@@ -56,7 +92,9 @@ class Report:
 
     run: SourceRun
     sentence: str
+    parts: list[ReportPart]
     left_out: list[LeftOut]
+    dead_links: list[LeftOut]
     remarks: list[LeftOut]
     processed: int
     took: str | None
@@ -234,12 +272,37 @@ def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
     return Report(
         run=run,
         sentence=summarize(run, {reason: count for reason, count in reasons.items() if reason not in REMARKS}),
-        left_out=[group for group in groups if group.reason not in REMARKS],
+        parts=divide(run, reasons),
+        left_out=[group for group in groups if group.reason not in REMARKS | DEAD_LINKS],
+        dead_links=[group for group in groups if group.reason in DEAD_LINKS],
         remarks=[group for group in groups if group.reason in REMARKS],
         processed=run.indexed + run.unchanged + run.skipped + run.failed,
         took=_took(run),
         failure=explain_failure(run.error) if run.status == "failed" else None,
     )
+
+
+def divide(run: SourceRun, reasons: Mapping[str, int]) -> list[ReportPart]:
+    """Divide the URLs of a run into indexed pages, skipped pages, and dead links."""
+    counts = {"indexed": run.indexed + run.unchanged, "choice": 0, "trouble": 0, "dead": 0}
+    for reason, count in reasons.items():
+        if reason not in REMARKS:
+            counts["dead" if reason in DEAD_LINKS else "choice" if reason in CHOICES else "trouble"] += count
+    total, start, parts = sum(counts.values()), 0.0, []
+    for name, count in counts.items():
+        if count:
+            width = 100 * count / total
+            parts.append(ReportPart(name, _PART_LABELS[name], count, round(start, 2), round(width, 2)))
+            start += width
+    return parts
+
+
+_PART_LABELS = {
+    "indexed": "indexed",
+    "choice": "skipped by choice",
+    "trouble": "skipped because of a problem",
+    "dead": "dead links",
+}
 
 
 def _took(run: SourceRun) -> str | None:
@@ -249,7 +312,7 @@ def _took(run: SourceRun) -> str | None:
 
 
 def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
-    """Summarize a run in one sentence: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.``"""
+    """Summarize a run: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 excluded. 3 dead links found.``"""
     parts = [f"{counted(run.indexed + run.unchanged, 'page')} indexed"]
     if run.indexed and run.unchanged:
         parts[0] += f" ({number(run.indexed)} new or changed)"
@@ -257,11 +320,15 @@ def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
         parts[0] += " (unchanged)"
     if run.removed:
         parts.append(f"{number(run.removed)} removed")
-    total = sum(reasons.values())
+    dead = sum(count for reason, count in reasons.items() if reason in DEAD_LINKS)
+    dead_sentence = f" {counted(dead, 'dead link')} found." if dead else ""
+    total = sum(reasons.values()) - dead
     if not total:
-        return ", ".join(parts) + "."
+        return ", ".join(parts) + "." + dead_sentence
     groups: dict[str, int] = {}
     for reason, count in reasons.items():
+        if reason in DEAD_LINKS:
+            continue
         short = explain_reason(reason).short
         groups[short] = groups.get(short, 0) + count
     ordered = sorted(groups.items(), key=lambda group: -group[1])
@@ -269,4 +336,4 @@ def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
     rest = sum(count for _, count in ordered[MAX_REASONS:])
     if rest:
         parts_skipped.append(f"{number(rest)} for other reasons")
-    return f"{', '.join(parts)}, {number(total)} skipped: {', '.join(parts_skipped)}."
+    return f"{', '.join(parts)}, {number(total)} skipped: {', '.join(parts_skipped)}.{dead_sentence}"

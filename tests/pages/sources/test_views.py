@@ -374,8 +374,12 @@ def test_run_report_shows_skipped_pages_with_reasons_and_remedies(person: Person
 
     person.go(path_of(source))
 
-    sentence = "212 pages indexed (12 new or changed), 3 removed, 14 skipped: 9 blocked by robots.txt, 5 not found."
+    sentence = (
+        "212 pages indexed (12 new or changed), 3 removed, 9 skipped: 9 blocked by robots.txt. 5 dead links found."
+    )
     assert sentence in person.page.text
+    legend = [part.text for part in person.page.one("figure", class_="report").all("li")]
+    assert legend == ["212 indexed", "9 skipped by choice", "5 dead links"]
     assert "Allow SiteSearchBot in robots.txt if visitors should find these pages." in person.page.text
     person.follow("View skipped pages")
     rows = [row.text for row in person.page.one("tbody").all("tr")]
@@ -394,7 +398,7 @@ def test_run_report_shows_remarks_on_indexed_pages(person: Person, tenant: Tenan
     assert "2 indexed despite a canonical link. The page declares another URL as canonical, but" in person.page.text
     person.follow("View remarks")
     assert "Why pages were skipped" not in person.page.text
-    assert person.page.one("h2", id="left-out-title").text == "Skipped pages and remarks"
+    assert person.page.one("h2", id="left-out-title").text == "URLs that were not indexed, and remarks"
     assert len(person.page.one("tbody").all("tr")) == 2
 
 
