@@ -14,7 +14,7 @@ REMARKS = frozenset({"wrong_canonical"})
 """Reasons that are remarks on indexed pages."""
 
 DEAD_LINKS = frozenset({"http_404", "http_410"})
-"""Reasons of URLs that lead nowhere, so they are no pages of the site."""
+"""Reasons of URLs that don't exist, so they are not pages of the site."""
 
 CHOICES = frozenset(
     {
