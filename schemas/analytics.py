@@ -17,7 +17,7 @@ from schemas.validation.problems import Problem
 
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Channels of searches."""
-PERIODS = {"7d": 7, "30d": 30, "90d": 90}
+PERIODS = {"7d": 7, "28d": 28, "30d": 30, "90d": 90}
 """Maps each period name to its number of UTC calendar days, including today."""
 
 

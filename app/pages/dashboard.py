@@ -8,7 +8,9 @@ from app.apidoc.openapi import document
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.accounts import get_dashboard, get_user
-from app.pages.analytics.figures import OVERVIEW_FIGURES, draw_chart, make_figures
+from app.pages.analytics.figures import MAJOR_FIGURES, make_figures
+from app.pages.analytics.reports import SHOWN_PERIOD
+from app.pages.analytics.time_charts import draw_searches
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.plan_cards import make_cards
@@ -73,7 +75,7 @@ SHOWN_SITES = 5
 
 
 def show_dashboard() -> str:
-    """Show usage against limits, searches of the last 30 days, and next steps."""
+    """Show usage against limits, searches of the last 28 days, and next steps."""
     caller = current_caller()
     account, current_runtime = caller.account, runtime()
     counters = readable_counters()
@@ -84,8 +86,9 @@ def show_dashboard() -> str:
         today_meter, *others = read_meters(session)
         running = list_open_runs(session, account.id)
         analytics = get_analytics(
-            session, account.id, PERIODS["30d"], today=today(), recent=current_runtime.recent_results
+            session, account.id, PERIODS[SHOWN_PERIOD], today=today(), recent=current_runtime.recent_results
         )
+        chart = draw_searches(session, account.id, analytics)
         listed_sites, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, listed_sites)
         rejected_count = read_rejections(session)
@@ -113,8 +116,8 @@ def show_dashboard() -> str:
             *todos_of_rejections(rejected_count, limits.requests_per_minute),
         ),
         analytics=analytics,
-        chart=draw_chart(analytics.series, analytics.previous_series),
-        figures=make_figures(analytics)[:OVERVIEW_FIGURES],
+        chart=chart,
+        figures=make_figures(analytics)[:MAJOR_FIGURES],
         sites=listed_sites,
         is_box_used=box_used,
         unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,

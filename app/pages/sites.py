@@ -13,7 +13,8 @@ from app.crawl.sources.sources import count_sources, find_first_crawl, list_fail
 from app.errors import ApiError
 from app.models import Site
 from app.operations import sites as site_operations
-from app.pages.analytics.figures import OVERVIEW_FIGURES, make_figures
+from app.pages.analytics.figures import MAJOR_FIGURES, make_figures
+from app.pages.analytics.reports import SHOWN_PERIOD
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -125,7 +126,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
         meters = read_meters(session)
         rejected_count = read_rejections(session)
         analytics = get_analytics(
-            session, account_id, PERIODS["30d"], site_id=site.id, today=today(), recent=runtime().recent_results
+            session, account_id, PERIODS[SHOWN_PERIOD], site_id=site.id, today=today(), recent=runtime().recent_results
         )
     limits = current_caller().account.limits
     deletion = shown_fields(SiteDeleteSchema(), {}, error)
@@ -135,7 +136,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
         deletion=deletion,
         banner=banner_of(error, deletion),
         key_count=key_count,
-        figures=make_figures(analytics)[:OVERVIEW_FIGURES] if analytics.total_searches else (),
+        figures=make_figures(analytics)[:MAJOR_FIGURES] if analytics.total_searches else (),
         most_deleted=None if limits.sites is None else max(1, limits.sites),
         source_count=source_count,
         box_key=box_key,

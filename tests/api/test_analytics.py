@@ -80,7 +80,7 @@ def test_account_without_searches_gets_zeros_and_empty_lists(owner: Tenant) -> N
     assert {(day["searches"], day["zero_results"]) for day in series} == {(0, 0)}
 
 
-@pytest.mark.parametrize(("period", "days"), [("7d", 7), ("30d", 30), ("90d", 90), (None, 30)])
+@pytest.mark.parametrize(("period", "days"), [("7d", 7), ("28d", 28), ("30d", 30), ("90d", 90), (None, 30)])
 def test_period_returns_that_many_utc_days_including_today(owner: Tenant, period: str | None, days: int) -> None:
     series = show(owner, **({} if period is None else {"period": period}))["series"]
 

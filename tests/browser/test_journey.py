@@ -56,7 +56,7 @@ def test_owner_can_register_index_search_read_analytics_pause_and_delete_the_acc
     ann.wait(analytics_know, "the searches never reached the analytics")
     assert ann.texts("section[aria-labelledby=zero_result_queries-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
-    ann.sees("2 searches in 30 days, 1 of them without results")
+    ann.sees("2 searches in 1 day, 1 of them without results")
     reads_the_values_of_a_chart_by_keyboard(ann)
 
     ann.go(site)

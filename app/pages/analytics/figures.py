@@ -26,6 +26,7 @@ class Figure:
         change: The change in words; empty if there is nothing to compare with.
         tone: ``better``, ``worse``, or empty if the change is neutral.
         sparkline: SVG path of the figure's days in a box of ``SPARK_WIDTH`` by ``HEIGHT``; empty for none.
+        is_minor: Whether the figure is shown below the others, in a line of text.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Figure:
     change: str = ""
     tone: str = ""
     sparkline: str = ""
+    is_minor: bool = False
 
 
 def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Figure]:
@@ -51,27 +53,37 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
     ]
 
 
-OVERVIEW_FIGURES = 4
-"""Number of figures on the dashboard, and on the overview of a site."""
+MAJOR_FIGURES = 4
+"""Number of figures that have a card. On the dashboard and on the overview of a site, there are no others."""
+MIN_POINTS = 3
+"""Minimum number of days for a line; fewer look like a trend without being one."""
+MIN_CHANGE = 0.05
+"""Relative change from which a figure is marked as better or worse."""
 
 
 def make_figures(analytics: Analytics) -> list[Figure]:
     """Return the figures of a period."""
     now, before = analytics.totals, analytics.previous
     mixed = now.mixed_searches or before.mixed_searches
-    return [
-        _with_sparkline(
-            _count("Searches", now.total_searches, before.total_searches), [day.searches for day in analytics.series]
-        ),
-        Figure("Unique queries", number(analytics.unique_queries)),
+    days = since_first_search(analytics.series)
+    figures = [
+        _with_sparkline(_count("Searches", now.total_searches, before.total_searches), [day.searches for day in days]),
         _with_sparkline(
             _rate("Searches without results", now.zero_result_rate, before.zero_result_rate, less_is_better=True),
-            [day.zero_result_rate or 0 for day in analytics.series],
+            [day.zero_result_rate or 0 for day in days],
         ),
-        *([_count("Semantic searches", now.mixed_searches, before.mixed_searches)] if mixed else []),
-        *_click_figures(now, before, analytics.series),
+        *_click_figures(now, before, days),
         _level("Average response time", _response_ms(now), _response_ms(before), lambda value: f"{number(value)} ms"),
+        *([_count("Semantic searches", now.mixed_searches, before.mixed_searches)] if mixed else []),
+        Figure("Unique queries", number(analytics.unique_queries)),
     ]
+    return [replace(figure, is_minor=place >= MAJOR_FIGURES) for place, figure in enumerate(figures)]
+
+
+def since_first_search(series: Sequence[DayCount]) -> Sequence[DayCount]:
+    """Return the days of a series from the first one with searches; empty if there is none."""
+    first = next((place for place, day in enumerate(series) if day.searches), len(series))
+    return series[first:]
 
 
 def _click_figures(now: Totals, before: Totals, series: Sequence[DayCount]) -> list[Figure]:
@@ -96,7 +108,7 @@ SPARK_WIDTH = 100
 def _with_sparkline(figure: Figure, values: Sequence[float]) -> Figure:
     """Add a line of a figure's days, unless it would be flat."""
     top = max(values, default=0)
-    if top == min(values, default=0) or len(values) < 2:
+    if top == min(values, default=0) or len(values) < MIN_POINTS:
         return figure
     step = SPARK_WIDTH / (len(values) - 1)
     points = [f"{round(step * place, 1)} {round(HEIGHT * (1 - value / top), 1)}" for place, value in enumerate(values)]
@@ -129,9 +141,15 @@ def _rate(label: str, value: float | None, before: float | None, *, less_is_bett
         return Figure(label, percent(value))
     if percent(value) == percent(before):
         return Figure(label, percent(value), "same as before")
-    tone = "better" if (value < before) == less_is_better else "worse"
     direction = "up" if value > before else "down"
-    return Figure(label, percent(value), f"{direction} from {percent(before)}", tone)
+    return Figure(label, percent(value), f"{direction} from {percent(before)}", _tone(value, before, less_is_better))
+
+
+def _tone(value: float, before: float, less_is_better: bool) -> str:
+    """Judge a change; empty for one that is smaller than :data:`MIN_CHANGE`."""
+    if before and abs(value - before) / before < MIN_CHANGE:
+        return ""
+    return "better" if (value < before) == less_is_better else "worse"
 
 
 def _level(label: str, value: Number | None, before: Number | None, show: Callable[[Number], str]) -> Figure:
@@ -142,13 +160,14 @@ def _level(label: str, value: Number | None, before: Number | None, show: Callab
         return Figure(label, show(value))
     if show(value) == show(before):
         return Figure(label, show(value), "same as before")
-    tone = "better" if value < before else "worse"
-    return Figure(label, show(value), f"{'up' if value > before else 'down'} from {show(before)}", tone)
+    change = f"{'up' if value > before else 'down'} from {show(before)}"
+    return Figure(label, show(value), change, _tone(value, before, less_is_better=True))
 
 
 HEIGHT = 100
 DAY_WIDTH = 10
 GAP = 2
+WEEK = 7
 MAX_LABELS = 7
 FEWER_LABELS = 5
 """Maximum number of day labels if there are too many days to label each."""
@@ -203,6 +222,7 @@ class Chart:
         ticks: Evenly spaced labels of the day axis, starting at the left edge.
         summary: The chart in one sentence.
         has_clicks: Whether the days include click counts.
+        unit: ``day``, or ``hour`` if each bar shows an hour.
         previous_path: SVG path of the preceding period's searches; empty for none.
         previous_total: Number of searches in the preceding period.
     """
@@ -215,6 +235,7 @@ class Chart:
     ticks: Sequence[Tick]
     summary: str
     has_clicks: bool = False
+    unit: str = "day"
     previous_path: str = ""
     previous_total: int = 0
 
@@ -223,15 +244,17 @@ def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
     """Create the chart for a series of days, oldest first.
 
     Args:
-        previous: The days of the preceding period, drawn as a line if it had searches.
+        previous: The days of the preceding period, drawn as a line if it had searches and its weekdays are below those
+            of the series.
     """
-    top = nice_ceiling(max((day.searches for day in (*series, *previous)), default=0))
+    line = previous if len(previous) % WEEK == 0 and any(day.searches for day in previous) else ()
+    top = nice_ceiling(max((day.searches for day in (*series, *line)), default=0))
     previous_total = sum(day.searches for day in previous)
     counts = [(day.searches - day.zero_results, day.zero_results) for day in series]
     return replace(
         stack_bars(series, counts, top, _summary(series)),
         has_clicks=any(isinstance(day, QueryDayCount) for day in series),
-        previous_path=line_path([day.searches for day in previous], top) if previous_total else "",
+        previous_path=line_path([day.searches for day in line], top),
         previous_total=previous_total,
     )
 
@@ -342,6 +365,8 @@ def _rate_sentence(label: str, values: Sequence[float | None]) -> str:
 
 def ticks_of(series: Sequence[Dated]) -> list[Tick]:
     step = 1 if len(series) <= MAX_LABELS else ceil(len(series) / FEWER_LABELS)
+    # The labels have columns of the same width, so a step that divides the days comes first: 7 of 28 days.
+    step = next((fitting for fitting in range(step, 2 * step) if len(series) % fitting == 0), step)
     return [
         Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
         for position in range(0, len(series), step)
@@ -349,8 +374,12 @@ def ticks_of(series: Sequence[Dated]) -> list[Tick]:
 
 
 def levels_of(top: int) -> tuple[int, ...]:
-    """Return the labels of a value axis that ends at ``top``, from the top: with the half, if it is a whole number."""
-    return (top, 0) if top % 2 else (top, top // 2, 0)
+    """Return the labels of a value axis that ends at ``top``, from the top: in thirds or halves of whole numbers.
+
+    Example: ``300 -> (300, 200, 100, 0)``, ``40 -> (40, 20, 0)``
+    """
+    parts = 3 if str(top)[0] in "36" else 2
+    return (top, 0) if top % parts else tuple(top * part // parts for part in range(parts, -1, -1))
 
 
 def nice_ceiling(most: int) -> int:

@@ -15,9 +15,16 @@ from app.errors import ApiError
 from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.pages.analytics import lists
-from app.pages.analytics.figures import draw_chart, draw_rates, make_figures, make_query_figures, percent
+from app.pages.analytics.figures import (
+    MIN_POINTS,
+    draw_chart,
+    draw_rates,
+    make_figures,
+    make_query_figures,
+    percent,
+)
 from app.pages.analytics.lists import MAX_QUERIES, find_kind
-from app.pages.analytics.time_charts import draw_hours, draw_times
+from app.pages.analytics.time_charts import draw_hours, draw_searches, draw_times
 from app.pages.forms import read_form
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -94,7 +101,7 @@ def choose_site() -> Choice:
     caller = current_caller()
     names = ("site_id", "period", "from", "to", "channel")
     arguments = {name: value for name, value in request.args.items() if value and name in names}
-    parameters = load_values(AnalyticsQuerySchema(), arguments)
+    parameters = load_values(AnalyticsQuerySchema(), {"period": SHOWN_PERIOD, **arguments})
     site_id = choose_reported_site(caller, parameters["site_id"])
     with runtime().database.read() as session:
         site = None if site_id is None else sites.get_site(session, caller.account.id, site_id)
@@ -117,7 +124,10 @@ CHANNEL_NAMES = {
     "algolia": "Algolia API",
     "agent": "AI agents",
 }
-PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
+SHOWN_PERIOD = "28d"
+"""The period that pages show unless another one is chosen: in whole weeks, its weekdays compare with those before."""
+PERIOD_TEXTS = {name: f"{PERIODS[name]} days" for name in ("7d", SHOWN_PERIOD, "90d")}
+"""The periods that pages offer. Links with another one show its dates."""
 
 
 def _read_analytics(choice: Choice, limit: int) -> Analytics:
@@ -167,15 +177,26 @@ def show_analytics() -> str:
             recent=runtime().recent_results,
         )
         with_examples = find_site_with_examples(session, choice.offered if choice.site is None else [choice.site])
+        chart = draw_searches(
+            session,
+            current_caller().account.id,
+            analytics,
+            site_id=None if choice.site is None else choice.site.id,
+            channel=choice.channel,
+        )
     return render(
         "analytics.html",
         with_examples=with_examples,
         analytics=analytics,
         figures=make_figures(analytics),
-        chart=draw_chart(analytics.series, analytics.previous_series),
+        chart=chart,
         learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
         learned=[] if choice.site is None else _learned_queries(choice.site),
-        rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
+        rates=(
+            draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks))
+            if sum(day.searches > 0 for day in analytics.series) >= MIN_POINTS
+            else None
+        ),
         times=draw_times(times.days),
         hours=draw_hours(times.searches_by_hour),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],

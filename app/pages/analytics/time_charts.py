@@ -3,21 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from sqlalchemy.orm import Session
 
 from app.pages.analytics.figures import (
     DAY_WIDTH,
     GAP,
     HEIGHT,
+    WEEK,
+    Chart,
     Line,
     LineChart,
+    Tick,
+    draw_chart,
     draw_lines,
     levels_of,
     line_path,
     nice_ceiling,
+    since_first_search,
+    stack_bars,
 )
-from app.services.analytics.search_times import DayTimes
-from app.wording import number
+from app.services.analytics.reports import Analytics
+from app.services.analytics.search_times import HOURS, MAX_SEARCHES, DayTimes, HourCount, count_by_hour
+from app.wording import counted, day_text, number
+
+
+def draw_searches(
+    session: Session, account_id: int, analytics: Analytics, *, site_id: int | None = None, channel: str | None = None
+) -> Chart:
+    """Create the chart of a period's searches: by hour in the first week with searches, otherwise by day.
+
+    One or two bars at the edge of a month say nothing.
+    """
+    days = since_first_search(analytics.series)
+    is_first_week = 0 < len(days) < WEEK and not analytics.previous.total_searches
+    if is_first_week and analytics.total_searches <= MAX_SEARCHES:
+        hours = count_by_hour(session, account_id, days, site_id=site_id, channel=channel)
+        if any(hour.searches for hour in hours):
+            return draw_first_hours(hours)
+    return draw_chart(analytics.series, analytics.previous_series)
+
+
+def draw_first_hours(hours: Sequence[HourCount]) -> Chart:
+    """Create the chart of all hours of the first days with searches, oldest first."""
+    counts = [(hour.searches - hour.zero_results, hour.zero_results) for hour in hours]
+    busiest = max(hours, key=lambda hour: hour.searches)
+    searches, empty = (sum(getattr(hour, kind) for hour in hours) for kind in ("searches", "zero_results"))
+    summary = (
+        f"{counted(searches, 'search')} in {counted(len(hours) // HOURS, 'day')}, {number(empty)} of them without "
+        f"results; the busiest hour began on {day_text(busiest.date)} at {busiest.hour:02}:00 UTC, with "
+        f"{number(busiest.searches)}."
+    )
+    chart = stack_bars(hours, counts, nice_ceiling(busiest.searches), summary)
+    return replace(chart, unit="hour", ticks=_hour_ticks(hours))
+
+
+def _hour_ticks(hours: Sequence[HourCount]) -> list[Tick]:
+    """Label every sixth hour of a single day, or the beginning of each day."""
+    is_one_day = len(hours) == HOURS
+    step = HOURS // 4 if is_one_day else HOURS
+    return [
+        Tick(
+            hour.date,
+            f"{hour.hour:02}:00" if is_one_day else f"{hour.date.day} {hour.date:%b}",
+            place * DAY_WIDTH,
+        )
+        for place, hour in enumerate(hours)
+        if place % step == 0
+    ]
 
 
 def draw_times(days: Sequence[DayTimes]) -> LineChart | None:

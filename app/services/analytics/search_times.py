@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from sqlalchemy import BigInteger, func, select, type_coerce
+from sqlalchemy import BigInteger, ColumnElement, case, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.models import SearchEvent
@@ -48,6 +48,58 @@ class SearchTimes:
     searches_by_hour: Sequence[int]
 
 
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """The searches in one hour of a UTC day.
+
+    Attributes:
+        hour: From 0 to 23.
+    """
+
+    date: date
+    hour: int
+    searches: int
+    zero_results: int
+
+
+def count_by_hour(
+    session: Session, account_id: int, days: Sequence[DayCount], *, site_id: int | None, channel: str | None
+) -> list[HourCount]:
+    """Return all hours of consecutive days, oldest first.
+
+    Args:
+        days: Oldest first.
+        site_id, channel: As for :func:`~app.services.analytics.reports.get_analytics`.
+    """
+    first, last = ((day.date - EPOCH).days for day in (days[0], days[-1]))
+    span = Span(sites_of(session, account_id, site_id), first, last, channel)
+    moment = type_coerce(SearchEvent.occurred_at, BigInteger)
+    hour = moment // _HOUR_MICROSECONDS
+    rows = session.execute(
+        select(hour, func.count(), func.sum(case((SearchEvent.results_count == 0, 1), else_=0)))
+        .where(*_searches_of(span, first))
+        .group_by(hour)
+    )
+    counts = {int(at): (count, int(zero_results)) for at, count, zero_results in rows}
+    return [
+        HourCount(day.date, hour_of_day, *counts.get((first + place) * HOURS + hour_of_day, (0, 0)))
+        for place, day in enumerate(days)
+        for hour_of_day in range(HOURS)
+    ]
+
+
+def _searches_of(span: Span, first: int) -> list[ColumnElement[bool]]:
+    """Return the conditions that select the searches of a span from its day ``first`` on."""
+    moment = type_coerce(SearchEvent.occurred_at, BigInteger)
+    return [
+        SearchEvent.site_id.in_(span.site_ids),
+        moment >= first * DAY_MICROSECONDS,
+        moment < (span.last + 1) * DAY_MICROSECONDS,
+        SearchEvent.counted,
+        *(() if span.channel is None else (SearchEvent.channel == span.channel,)),
+    ]
+
+
 def get_search_times(
     session: Session,
     account_id: int,
@@ -74,16 +126,9 @@ def _read(session: Session, span: Span, series: Sequence[DayCount]) -> SearchTim
     first = _first_day(span, series)
     moment = type_coerce(SearchEvent.occurred_at, BigInteger)
     hour = moment // _HOUR_MICROSECONDS
-    is_of_channel = () if span.channel is None else (SearchEvent.channel == span.channel,)
     rows = session.execute(
         select(hour, SearchEvent.response_ms, func.count())
-        .where(
-            SearchEvent.site_id.in_(span.site_ids),
-            moment >= first * DAY_MICROSECONDS,
-            moment < (span.last + 1) * DAY_MICROSECONDS,
-            SearchEvent.counted,
-            *is_of_channel,
-        )
+        .where(*_searches_of(span, first))
         .group_by(hour, SearchEvent.response_ms)
     ).all()
     by_hour = [0] * HOURS

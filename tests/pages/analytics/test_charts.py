@@ -53,6 +53,7 @@ def test_chart_has_a_text_summary() -> None:
     ("days", "labels"),
     [
         (7, ["1 May", "2 May", "3 May", "4 May", "5 May", "6 May", "7 May"]),
+        (28, ["1 May", "8 May", "15 May", "22 May"]),
         (30, ["1 May", "7 May", "13 May", "19 May", "25 May"]),
         (90, ["1 May", "19 May", "6 Jun", "24 Jun", "12 Jul"]),
     ],
@@ -64,6 +65,9 @@ def test_day_axis_labels_are_evenly_spaced(days: int, labels: list[str]) -> None
     assert [tick.x * len(labels) for tick in chart.ticks] == [chart.width * place for place in range(len(labels))]
 
 
-@pytest.mark.parametrize(("most", "levels"), [(0, (4, 2, 0)), (5, (5, 0)), (37, (40, 20, 0)), (450, (500, 250, 0))])
+@pytest.mark.parametrize(
+    ("most", "levels"),
+    [(0, (4, 2, 0)), (5, (5, 0)), (37, (40, 20, 0)), (300, (300, 200, 100, 0)), (450, (500, 250, 0))],
+)
 def test_search_axis_levels_are_whole_numbers(most: int, levels: tuple[int, ...]) -> None:
     assert tuple(draw_chart(series((most, 0))).levels) == levels

@@ -32,7 +32,7 @@ def test_download_link_returns_the_lists_as_csv(person: Person, tenant: Tenant) 
 
 def test_export_covers_one_site_or_the_whole_account(person: Person, tenant: Tenant, stranger: Tenant) -> None:
     assert person.call("GET", "/analytics/export").status_code == 200
-    assert 'filename="analytics-30d.csv"' in person.response.headers["Content-Disposition"]
+    assert 'filename="analytics-28d.csv"' in person.response.headers["Content-Disposition"]
     eve = person_of(stranger)
     assert eve.call("GET", f"/analytics/export?site_id={tenant.site_id}").status_code == 404
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from app.pages.analytics.figures import Figure, make_figures, make_query_figures, percent
 from app.services.analytics.query_reports import QueryAnalytics
-from app.services.analytics.reports import Analytics, Totals
+from app.services.analytics.reports import Analytics, DayCount, Totals
 
 NOTHING = dict.fromkeys(
     (
@@ -67,6 +69,36 @@ def test_fewer_searches_without_results_are_marked_better(now: int, before: int,
     ]
 
     assert told == Figure("Searches without results", f"{now}%", change, tone)
+
+
+def test_small_changes_are_neither_better_nor_worse() -> None:
+    before = {"total_searches": 1000, "zero_results": 138, "measured_searches": 1, "response_ms": 100}
+    told = figures({**before, "zero_results": 140, "response_ms": 104}, before)
+
+    assert told["Searches without results"] == Figure("Searches without results", "14%", "up from 13.8%", "", "")
+    assert told["Average response time"].tone == ""
+    assert figures({**before, "zero_results": 145}, before)["Searches without results"].tone == "worse"
+
+
+def test_only_the_first_four_figures_have_cards() -> None:
+    told = figures({"total_searches": 9, "clicks": 2, "clicked_searches": 2, "mixed_searches": 1}, {})
+
+    assert [label for label, figure in told.items() if not figure.is_minor] == [
+        "Searches",
+        "Searches without results",
+        "Clicks",
+        "Searches with a click",
+    ]
+
+
+def test_sparkline_begins_with_the_first_search_and_needs_three_days() -> None:
+    def spark(*searches: int) -> str:
+        series = [DayCount(date(2024, 5, 1 + place), count, 0) for place, count in enumerate(searches)]
+        analytics = Analytics(Totals(**NOTHING), Totals(**NOTHING), 0, [], [], [], [], series)
+        return make_figures(analytics)[0].sparkline
+
+    assert spark(0, 0, 4, 2, 0) == "M0.0 0.0L50.0 50.0L100.0 100.0"
+    assert spark(0, 0, 0, 4, 2) == spark(3, 3, 3) == ""
 
 
 def test_more_clicks_higher_positions_and_faster_responses_are_marked_better() -> None:

@@ -105,7 +105,7 @@ def test_analytics_page_shows_channels_pages_and_date_filters(searched: Tenant) 
         "/docs/start",
         "/about",
         "Channel",
-        "Rates per day",
+        "Searches per hour",
     ):
         assert text in whole
     of_box = shown(searched, channel="box")
