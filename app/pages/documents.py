@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import orjson
 from flask import Response, current_app, request
@@ -15,17 +15,21 @@ from marshmallow import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.clock import today
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import API_SOURCE, Site, Source
 from app.models.base import from_microseconds
 from app.operations import imports
 from app.operations import sources as source_operations
+from app.pages.analytics.reports import SHOWN_PERIOD
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.search.hits import link_to
 from app.runtime import runtime
 from app.services.access.credentials import site_record
+from app.services.analytics.report_parts import Span, count_clicks
+from app.services.analytics.reports import EPOCH
 from app.services.document_list import (
     Cursor,
     Page,
@@ -45,6 +49,7 @@ from app.web.parsing import check_query_string, invalid, read_form_body
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 from backends.sections import SECTIONS, split_sections
+from schemas.analytics import PERIODS
 from schemas.imports import FORM_FORMATS, ImportFormSchema
 from schemas.sources import CONFIG_FORMATS
 
@@ -73,6 +78,7 @@ class ShownDocument:
 
     Attributes:
         address: The page's URL; empty if it can't be linked safely.
+        path: The URL without the site's own scheme and host.
         details: URL of the page that shows the stored fields.
         fields: The stored fields except title and content.
     """
@@ -81,6 +87,7 @@ class ShownDocument:
     title: str
     address: str
     display_address: str
+    path: str
     details: str
     origin: Origin
     updated_at: datetime
@@ -107,6 +114,9 @@ def show_documents(site_id: int) -> str:
     listed, page = _read(site, selection, cursor)
     with runtime().database.read() as session:
         origins = _origins(session, site.id, list_source_names(session, site.id))
+        last = (today() - EPOCH).days
+        span = Span((site.id,), last - PERIODS[SHOWN_PERIOD] + 1, last, None)
+        clicks = count_clicks(session, span, [document.id for document in listed])
     if ids is not None:
         listed.sort(key=lambda document: ids.index(document.id))
     return render(
@@ -116,6 +126,7 @@ def show_documents(site_id: int) -> str:
         source=source,
         origins=origins,
         documents=[_show(site, document, origins) for document in listed],
+        clicks=clicks,
         total=page.total,
         problem=problem,
         is_first=cursor is None,
@@ -192,6 +203,7 @@ def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> Shown
         title=str(fields["title"]) or str(fields["url"]),
         address=address,
         display_address=address or str(fields["url"]),
+        path=_path_of(address or str(fields["url"]), site),
         details=_address(site, id=document.id),
         origin=origins.get(source) or _origin(source),
         updated_at=from_microseconds(document.changed_at),
@@ -199,6 +211,14 @@ def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> Shown
         content=str(fields["content"]),
         fields=[(name, _text(value)) for name, value in others.items() if name not in ("title", "content")],
     )
+
+
+def _path_of(address: str, site: Site) -> str:
+    """Example: ``https://www.example.com/hours?day=1 -> /hours?day=1`` on the site ``https://www.example.com``."""
+    parts = urlsplit(address)
+    if parts[:2] != urlsplit(site.url)[:2]:
+        return address
+    return urlunsplit(("", "", parts.path or "/", parts.query, parts.fragment))
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ from flask import Flask
 from app.runtime import Runtime
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page
+from tests.pages.markup import Element
 from tests.pages.people import Person, person_of
 
 
@@ -23,7 +24,9 @@ def pages_of(tenant: Tenant) -> str:
 
 
 def titles(person: Person) -> list[str]:
-    return [row.one("h2").text for row in person.page.all("li", class_="card row")]
+    if not person.page.all("tbody"):
+        return []
+    return [row.one("th").text for row in person.page.one("tbody").all("tr")]
 
 
 def send_from(tenant: Tenant, source: str, *numbers: int) -> None:
@@ -39,10 +42,34 @@ def test_pages_are_listed_with_sources_most_recently_changed_first(tenant: Tenan
     person.go(pages_of(tenant))
 
     assert titles(person) == ["Page 2", "Page 1"]
-    labels = [row.all("p")[1].text.split(" · ")[0] for row in person.page.all("li", class_="card row")]
-    assert labels == ["API, wordpress", "API"]
+    rows = [[cell.text for cell in row.all("td")] for row in person.page.one("tbody").all("tr")]
+    assert [row[:2] for row in rows] == [["/pages/2", "API, wordpress"], ["/pages/1", "API"]]
     person.go(f"{pages_of(tenant)}?source=wordpress")
     assert titles(person) == ["Page 2"]
+
+
+def test_page_list_shows_clicks_of_28_days_and_leads_to_pinning(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1), page(2, url="https://other.example.com/2?a=b"))
+    assert "Clicks" not in person.go(pages_of(tenant)).text
+    for query in ("page", "pages"):
+        tenant.find(query, session_id="visitor")
+        tenant.app.extensions["runtime"].events.flush()
+        click = {"query": query, "id": "page-1", "session_id": "visitor"}
+        assert tenant.private.post("/api/v1/click", json=click).status_code == 200
+    tenant.app.extensions["runtime"].events.flush()
+
+    person.go(pages_of(tenant))
+
+    clicks = {row.one("th").text: row.all("td", data_label="Clicks in 28 days")[0].text for row in rows_of(person)}
+    assert clicks == {"Page 1": "2", "Page 2": "0"}
+    paths = {row.one("th").text: row.all("td")[0].text for row in rows_of(person)}
+    assert paths == {"Page 1": "/pages/1", "Page 2": "https://other.example.com/2?a=b"}
+    person.follow("Pin or hide")
+    assert person.page.one("h1").text == "Try the search"
+
+
+def rows_of(person: Person) -> list[Element]:
+    return person.page.one("tbody").all("tr")
 
 
 def test_page_list_is_paginated(tenant: Tenant, person: Person) -> None:
@@ -117,7 +144,7 @@ def test_lookup_by_id_works_without_the_engine(
 def test_page_shows_all_stored_fields(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1, title="<i>One</i>", price=5, tags=["a", "b"], date="2024-05-01"))
     person.go(pages_of(tenant))
-    person.go(person.page.one("li", class_="card row").one("a").attributes["href"])
+    person.go(person.page.one("tbody").one("th").one("a").attributes["href"])
 
     assert person.page.one("h1").text == "<i>One</i>"
     shown = {row.one("th").text: row.one("td").text for row in person.page.one("tbody").all("tr")}

@@ -57,6 +57,8 @@ MAJOR_FIGURES = 4
 """Number of figures that have a card. On the dashboard and on the overview of a site, there are no others."""
 MIN_POINTS = 3
 """Minimum number of days for a line; fewer look like a trend without being one."""
+MAX_SHARE = 10
+"""Relative change from which a percentage no longer says anything: 2,145% more."""
 MIN_CHANGE = 0.05
 """Relative change from which a figure is marked as better or worse."""
 
@@ -130,6 +132,8 @@ def _count(label: str, value: int, before: int) -> Figure:
     if value == before:
         return Figure(label, number(value), "same as before")
     share = abs(value - before) / before
+    if share >= MAX_SHARE:
+        return Figure(label, number(value), f"{number(before)} before")
     direction = "more" if value > before else "fewer"
     return Figure(label, number(value), f"{percent(round(share, 2))} {direction} than {number(before)} before")
 

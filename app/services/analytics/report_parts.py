@@ -183,6 +183,20 @@ def list_clicked_pages(session: Session, span: Span, limit: int) -> list[Clicked
     ]
 
 
+def count_clicks(session: Session, span: Span, document_ids: Sequence[str]) -> dict[str, int]:
+    """Return the clicks on documents by ID, without documents that have none. The channel of the span is ignored."""
+    rows = session.execute(
+        select(ClickDay.document_id, func.sum(ClickDay.clicks))
+        .where(
+            ClickDay.site_id.in_(span.site_ids),
+            ClickDay.day.between(span.first, span.last),
+            ClickDay.document_id.in_(document_ids),
+        )
+        .group_by(ClickDay.document_id)
+    )
+    return {document_id: int(clicks) for document_id, clicks in rows}
+
+
 def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], str]:
     rows = session.execute(
         select(StoredDocument.site_id, StoredDocument.id, StoredDocument.body).where(

@@ -46,6 +46,8 @@ def test_figures_without_searches_show_no_rates() -> None:
     [
         (12, 0, ""),
         (1200, 1200, "same as before"),
+        (1320, 120, "120 before"),
+        (1319, 120, "999% more than 120 before"),
         (1500, 1200, "25% more than 1,200 before"),
         (1, 3, "67% fewer than 3 before"),
         (0, 3, "100% fewer than 3 before"),
