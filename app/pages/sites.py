@@ -39,6 +39,10 @@ from schemas.analytics import PERIODS
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
 
+FIRST_SEARCHES = 10
+"""Maximum number of searches of a site whose first searches are celebrated."""
+
+
 def read_paging() -> dict[str, int]:
     """Read ``limit`` and ``offset`` of a list.
 
@@ -140,6 +144,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
         most_deleted=None if limits.sites is None else max(1, limits.sites),
         source_count=source_count,
         box_key=box_key,
+        is_new=0 < analytics.total_searches <= FIRST_SEARCHES and not analytics.previous.total_searches,
         seen=sighting,
         todos=in_order(
             *todos_of_runs(failed, running),

@@ -104,6 +104,7 @@ def _account(account_id: int, error: ApiError | None = None) -> str:
         plans=list(current_runtime.plans),
         chosen_plan=form.get("plan", usage.account.plan),
         limits=[(name, label, form.get(f"limits.{name}", own[name])) for name, label in ROWS],
+        plan_limits=None if limits is None else current_runtime.plans[usage.account.plan],
         reason=form.get("reason", usage.account.suspension_reason),
         max_reason=MAX_REASON_LENGTH,
         is_own=usage.account.id == current_caller().account.id,

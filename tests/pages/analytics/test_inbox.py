@@ -90,7 +90,8 @@ class TestEmpty:
         tenant.index(page(1))
         missed(tenant, "page", 3)
         person.go(f"{INBOX}?site_id={tenant.site_id}")
-        assert "All done" in person.page.text
+        assert "Nothing left to do" in person.page.text
+        assert len(person.page.all("svg", class_="drawing")) == 1
         assert "If you report clicks" in person.page.text
 
     @pytest.mark.parametrize("query", ["ignored=true", "offset=5"])
