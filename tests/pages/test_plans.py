@@ -113,7 +113,7 @@ def test_dashboard_links_to_plans(tenant: Tenant) -> None:
     person = person_of(tenant)
     person.go("/dashboard")
 
-    assert person.follow("Plan: pro").one("h1").text == "Plans and pricing"
+    assert person.follow("Plan: Pro").one("h1").text == "Plans and pricing"
     assert person.page.one("header").one("a", href="/plans").text == "Plans"
 
 

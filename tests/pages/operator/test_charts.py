@@ -68,13 +68,13 @@ def test_charts_sum_each_day_over_all_accounts(app: Flask, operator: Person, ten
     assert "secretquery" not in operator.response.get_data(as_text=True)
 
     operator.press("Show", days="30")
-    assert "112 searches and 3 refused in 30 days." in operator.page.text
+    assert "112 searches and 3 rejected in 30 days." in operator.page.text
 
 
 def test_charts_of_an_installation_without_searches_are_empty(operator: Person) -> None:
     operator.go(CHARTS)
 
-    assert "0 searches and 0 refused in 30 days." in operator.page.text
+    assert "0 searches and 0 rejected in 30 days." in operator.page.text
     assert "No response times were measured" in operator.page.text
 
 
