@@ -38,7 +38,6 @@ from app.web.parsing import load_values, read_form_body
 from schemas.analytics import PERIODS
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
-
 FIRST_SEARCHES = 10
 """Maximum number of searches of a site whose first searches are celebrated."""
 

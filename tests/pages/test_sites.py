@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
+from app.pages.sites import FIRST_SEARCHES
 from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
-from tests.pages.people import Person, register_person
+from tests.pages.people import Person, person_of, register_person
 
 
 def test_new_site_shows_next_steps(app: Flask) -> None:
@@ -253,3 +254,22 @@ def test_every_site_page_belongs_to_one_of_five_tabs(person: Person, tenant: Ten
             links = person.go(address).one("nav", aria_label="Site").all("a")
             assert [link.text for link in links] == list(pages)
             assert [link.text for link in links if "aria-current" in link.attributes] == [tab], address
+
+
+def test_first_searches_from_a_page_are_celebrated(app: Flask, tenant: Tenant) -> None:
+    person = person_of(tenant)
+    tenant.index(page(1))
+    tenant.find("page")
+    app.extensions["runtime"].events.flush()
+    assert not person.go(f"/sites/{tenant.site_id}").all("section", id="first-searches")
+
+    seen = tenant.public.get("/v1/client-info", headers={"Origin": "https://www.example.com"})
+    assert seen.status_code == 200
+    app.extensions["runtime"].keys_last_used.flush()
+
+    moment = person.go(f"/sites/{tenant.site_id}").one("section", id="first-searches")
+    assert "The search box on www.example.com works" in moment.text
+    for number in range(FIRST_SEARCHES):
+        tenant.find(f"page {number}")
+    app.extensions["runtime"].events.flush()
+    assert not person.go(f"/sites/{tenant.site_id}").all("section", id="first-searches")

@@ -15,14 +15,8 @@ from app.errors import ApiError
 from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.pages.analytics import lists
-from app.pages.analytics.figures import (
-    MIN_POINTS,
-    draw_chart,
-    draw_rates,
-    make_figures,
-    make_query_figures,
-    percent,
-)
+from app.pages.analytics.charts import draw_chart, draw_rates, percent
+from app.pages.analytics.figures import MIN_POINTS, make_figures, make_query_figures
 from app.pages.analytics.lists import MAX_QUERIES, find_kind
 from app.pages.analytics.time_charts import draw_hours, draw_searches, draw_times
 from app.pages.forms import read_form

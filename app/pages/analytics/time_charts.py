@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
-from app.pages.analytics.figures import (
+from app.pages.analytics.charts import (
     DAY_WIDTH,
     GAP,
     HEIGHT,

@@ -8,7 +8,7 @@ from flask import request
 
 from app.clock import today
 from app.errors import field_error
-from app.pages.analytics.figures import Chart, nice_ceiling, stack_bars
+from app.pages.analytics.charts import Chart, nice_ceiling, stack_bars
 from app.pages.analytics.time_charts import draw_times
 from app.pages.layout import render
 from app.pages.operator.access import for_operators

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.pages.analytics.figures import HEIGHT, draw_chart, nice_ceiling
+from app.pages.analytics.charts import HEIGHT, draw_chart, nice_ceiling
 from app.services.analytics.reports import DayCount
 
 FIRST = date(2024, 5, 1)

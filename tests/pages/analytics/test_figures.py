@@ -6,7 +6,8 @@ from datetime import date
 
 import pytest
 
-from app.pages.analytics.figures import Figure, make_figures, make_query_figures, percent
+from app.pages.analytics.charts import percent
+from app.pages.analytics.figures import Figure, make_figures, make_query_figures
 from app.services.analytics.query_reports import QueryAnalytics
 from app.services.analytics.reports import Analytics, DayCount, Totals
 

@@ -7,7 +7,7 @@ from itertools import repeat
 import pytest
 
 from app.models import ClickLessons
-from app.pages.analytics.figures import draw_rates
+from app.pages.analytics.charts import draw_rates
 from app.services.analytics.reports import DayCount
 from tests.answers import assert_ok
 from tests.callers import Tenant, page

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 
 from app.clock import isoformat, now, today
-from app.pages.analytics.figures import draw_chart
+from app.pages.analytics.charts import draw_chart
 from app.pages.analytics.time_charts import draw_first_hours, draw_hours, draw_times
 from app.services.analytics import search_times
 from app.services.analytics.reports import DayCount, get_analytics

@@ -63,7 +63,7 @@ def test_charts_sum_each_day_over_all_accounts(app: Flask, operator: Person, ten
     searches = list(rows(operator, "Searches per day").values())
     assert searches[0] == ["12", "3"]
     assert len(searches) == 7
-    assert "12 searches and 3 refused in 7 days." in operator.page.text
+    assert "12 searches and 3 rejected in 7 days." in operator.page.text
     assert next(iter(rows(operator, "Response times").values())) == ["20", "30", "30"]
     assert "secretquery" not in operator.response.get_data(as_text=True)
 
@@ -111,5 +111,5 @@ def test_searches_of_customers_appear_in_the_charts(app: Flask, operator: Person
         session.execute(update(SearchEvent).values(response_ms=1234))
     operator.go(CHARTS)
 
-    assert "1 search and 0 refused" in operator.page.text
+    assert "1 search and 0 rejected" in operator.page.text
     assert "at most 1,234 ms (p50)" in operator.page.text

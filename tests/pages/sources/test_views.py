@@ -387,6 +387,19 @@ def test_run_report_shows_skipped_pages_with_reasons_and_remedies(person: Person
     assert f"{URL}http_404/0not found" in rows
 
 
+def test_first_finished_crawl_is_celebrated_once(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), found=12, indexed=12)
+
+    moment = person.go(path_of(source)).one("section", id="first-pages")
+
+    assert moment.text.startswith("Your first 12 pages can be searched")
+    assert len(moment.all("svg", class_="drawing")) == 1
+    person.press("Run now")
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), found=12, unchanged=12)
+    assert not person.go(path_of(source)).all("section", id="first-pages")
+
+
 def test_run_report_shows_remarks_on_indexed_pages(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), found=12, indexed=12)
