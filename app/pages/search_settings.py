@@ -19,6 +19,7 @@ from app.pages.forms import REFILLED, Problems, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.rule_sentences import rule_sentence
+from app.pages.search.hits import DisplaySection, show_sections
 from app.pages.settings_draft import SECTIONS, Draft, Picker, Section, read_draft, titles_of
 from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
@@ -179,7 +180,7 @@ class DisplayDocument:
 
     title: str
     note: str
-    sections: Sequence[str]
+    sections: Sequence[DisplaySection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +195,17 @@ class DisplayQuery:
     effects_after: PreviewedEffects
 
 
-def _show(preview: QueryPreview) -> DisplayQuery:
+def _show(preview: QueryPreview, site_url: str) -> DisplayQuery:
     places = {document.id: place for place, document in enumerate(preview.before, 1)}
     remaining_ids = {document.id for document in preview.after}
     return DisplayQuery(
         preview.query,
         [
-            _display_document(document, "" if document.id in remaining_ids else "no longer here")
+            _display_document(document, "" if document.id in remaining_ids else "no longer here", site_url)
             for document in preview.before
         ],
         [
-            _display_document(document, _moved(places.get(document.id), place))
+            _display_document(document, _moved(places.get(document.id), place), site_url)
             for place, document in enumerate(preview.after, 1)
         ],
         preview.is_exact,
@@ -217,13 +218,14 @@ def _moved(before: int | None, after: int) -> str:
     return "new here" if before is None else "" if before == after else f"was {before}"
 
 
-def _display_document(document: PreviewedDocument, note: str) -> DisplayDocument:
-    return DisplayDocument(document.title or document.id, note, document.sections)
+def _display_document(document: PreviewedDocument, note: str, site_url: str) -> DisplayDocument:
+    return DisplayDocument(document.title or document.id, note, show_sections(document.sections, site_url))
 
 
 def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
     site, picker = submitted.site, submitted.picker
     problems = _problems(error, picker)
+    previews = [] if preview is None else [(each.is_visible, _show(each, site.url)) for each in preview.queries]
     values = {
         "problems": problems,
         "banner": None if error is None or problems.sentences else error.message,
@@ -231,8 +233,8 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         "vectors_missing": _vectors_missing(site, submitted.draft or {}),
         "page_count": site.document_count,
         "previewed": None if preview is None else len(preview.queries),
-        "changed": [] if preview is None else [_show(each) for each in preview.queries if each.is_visible],
-        "unchanged": [] if preview is None else [_show(each) for each in preview.queries if not each.is_visible],
+        "changed": [query for is_visible, query in previews if is_visible],
+        "unchanged": [query for is_visible, query in previews if not is_visible],
     }
     if submitted.only_results:
         return render("tune_results.html", **values)

@@ -359,10 +359,10 @@ def test_preview_shows_the_answer_the_sections_and_the_links(person: Person, ten
     shown = person.page.one("div", id="results")
     assert "With these settings, the results of this search change." in shown.text
     assert [quote.text for quote in shown.all("blockquote")] == ["On Sundays the museum opens at ten."]
-    assert [each.text for each in shown.all("ul", class_="where")][:1] == ["Sundays"]
+    assert [each.text for each in shown.all("ul", class_="where sections")][:1] == ["Sundays"]
     links = {"no_results_links__0__text": "All pages", "no_results_links__0__url": "/"}
     write(person, "Preview", query="zeppelin", **links)
-    assert "No results; links: All pages" in person.page.one("div", id="results").text
+    assert "No results Visitors see these links: All pages" in person.page.one("div", id="results").text
 
 
 def test_enter_key_previews_instead_of_saving(person: Person, tenant: Tenant) -> None:

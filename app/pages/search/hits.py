@@ -13,6 +13,7 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
+from app.services.search.preview import PreviewedSection, read_sections
 from app.wording import counted, number
 from backends.standard_fields import REQUIRED_HIT_FIELDS
 from schemas.validation.documents import parse_instant
@@ -25,12 +26,31 @@ Marked = Sequence[tuple[bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
+class DisplaySection:
+    """A matching section of a page.
+
+    Attributes:
+        title: Its title, after the headings above it.
+        address: Its URL; empty if it can't be linked safely.
+    """
+
+    title: str
+    address: str
+
+
+def show_sections(sections: Sequence[PreviewedSection], site_url: str) -> list[DisplaySection]:
+    """Return sections with links to the site."""
+    return [DisplaySection(section.title, link_to(section.url, site_url)) for section in sections]
+
+
+@dataclass(frozen=True, slots=True)
 class DisplayHit:
     """A hit.
 
     Attributes:
         id: The document's ID.
         address: The document's URL; empty if it can't be linked safely.
+        sections: The matching sections, with their links to the site.
         details: Names and values of author, date, and other short fields.
         reasons: Reasons for its position; ``None`` if they are unknown.
     """
@@ -40,6 +60,7 @@ class DisplayHit:
     address: str
     display_address: str
     snippet: Marked
+    sections: Sequence[DisplaySection]
     details: Sequence[tuple[str, str]]
     reasons: Reasons | None
 
@@ -55,8 +76,10 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
     shown_url = address or str(document["url"])
     reasons = show_reasons(document.pop("_explain", None))
+    sections = show_sections(read_sections(document), site_url)
+    document.pop("sections", None)
     return DisplayHit(
-        document["id"], title, address, shown_url, _snippet(document, formatted), _details(document), reasons
+        document["id"], title, address, shown_url, _snippet(document, formatted), sections, _details(document), reasons
     )
 
 

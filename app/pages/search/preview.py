@@ -28,6 +28,7 @@ from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.stored_documents import read_stored
 from app.services.search.encoding import encode_results, make_query, parse_fields
+from app.services.search.preview import MAX_PREVIEWED_SECTIONS, read_effects
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
@@ -129,7 +130,7 @@ def show_search_preview(site_id: int) -> str | Response:
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
-    return _page(site, results=_search(site, _parameters() | {"fields": "", "explain": True}) if _has_query() else None)
+    return _page(site, results=_search(site, _page_parameters()) if _has_query() else None)
 
 
 def tune_search(site_id: int) -> Response:
@@ -145,7 +146,7 @@ def tune_search(site_id: int) -> Response:
 
 def _refused_page(site: Site, refusal: ApiError) -> str:
     try:
-        results = _search(site, _parameters() | {"fields": "", "explain": True}) if _has_query() else None
+        results = _search(site, _page_parameters()) if _has_query() else None
     except ApiError as error:
         return _page(site, problem=error, refusal=refusal)
     return _page(site, results=results, refusal=refusal)
@@ -179,6 +180,10 @@ def _parameters() -> dict[str, Any]:
     return load_values(SearchQuerySchema(), values)
 
 
+def _page_parameters() -> dict[str, Any]:
+    return _parameters() | {"fields": "", "explain": True, "sections": MAX_PREVIEWED_SECTIONS}
+
+
 def _page(
     site: Site,
     *,
@@ -202,7 +207,7 @@ def _page(
             matched=result.matched.value,
             corrected_query=result.corrected_query,
             took_ms=results.timed.took_ms,
-            answer=results.timed.answer,
+            effects=read_effects(query, results.timed, results.links),
             hits=show_hits(results.timed.hits, site.url),
             facets=_groups_of(result.facets, _chosen_facets()),
             page=query.offset // query.limit + 1,

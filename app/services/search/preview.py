@@ -18,7 +18,7 @@ from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
 from app.services.engines import Engines
 from app.services.search.encoding import encode_hit, for_site
-from app.services.search.search import Searcher
+from app.services.search.search import Searcher, TimedResult
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
 from backends.query import SearchQuery
@@ -33,8 +33,8 @@ MAX_QUERY_BYTES = 4096
 MAX_PREVIEWED_DOCUMENTS = 10
 """Maximum number of documents listed for each query, before and after."""
 
-MAX_PREVIEWED_SECTIONS = 2
-"""Maximum number of matching sections listed for each document."""
+MAX_PREVIEWED_SECTIONS = 3
+"""Maximum number of matching sections listed for each document, as in the search box."""
 
 _PREVIEWED_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
@@ -51,12 +51,19 @@ class PreviewParts(Protocol):
     def searcher(self) -> Searcher: ...
 
 
+class PreviewedSection(NamedTuple):
+    """A matching section of a document: its URL, and its title with the headings above it."""
+
+    title: str
+    url: str
+
+
 class PreviewedDocument(NamedTuple):
-    """A document that a query finds, with the titles of its matching sections."""
+    """A document that a query finds, with its matching sections."""
 
     id: str
     title: str
-    sections: tuple[str, ...] = ()
+    sections: tuple[PreviewedSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class PreviewedEffects:
         notice: Text and URL of the notice above the results; the URL may be missing.
         redirect: URL that the search box opens instead of showing results; empty for none.
         answer: The quoted answer; empty for none.
+        answer_from: URL of the answer's section or page, or the page's ID if it has no URL.
         links: Texts of the links that a search without results shows.
         is_mixed: Whether the documents are ordered by meaning as well as by words.
     """
@@ -74,6 +82,7 @@ class PreviewedEffects:
     notice: Mapping[str, str] | None = None
     redirect: str = ""
     answer: str = ""
+    answer_from: str = ""
     links: tuple[str, ...] = ()
     is_mixed: bool = False
 
@@ -142,7 +151,7 @@ def preview_settings(
         )
         for text in queries
     ]
-    links = _links(site.search_settings), _links(settings)
+    links = [tuple(each.get("no_results_links", ())) for each in (site.search_settings, settings)]
     before = [_search(parts, record, search, links[0]) for search in searches]
     if not engine.keeps_synonyms:
         after = [_search(parts, changed_record, search, links[1]) for search in searches]
@@ -179,24 +188,39 @@ def _compare(query: str, before: _Results, after: _Results, is_exact: bool = Tru
     return QueryPreview(query, before[0], after[0], is_exact, before[1], after[1])
 
 
-def _links(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(link["text"] for link in settings.get("no_results_links", ()))
+def read_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> PreviewedEffects:
+    """Return the effects of a search that visitors see.
+
+    Args:
+        links: The site's links for searches without results.
+    """
+    answer = timed.answer or {"text": "", "url": "", "id": "", "anchor": ""}
+    return PreviewedEffects(
+        notice=query.effects.notice,
+        redirect=query.effects.redirect,
+        answer=answer["text"],
+        answer_from=(answer["url"] or answer["id"]) + (f"#{answer['anchor']}" if answer["anchor"] else ""),
+        links=() if timed.result.total else tuple(link["text"] for link in links),
+        is_mixed=timed.result.mixed,
+    )
 
 
-def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery, links: tuple[str, ...]) -> _Results:
+def read_sections(hit: Mapping[str, Any]) -> tuple[PreviewedSection, ...]:
+    """Return the matching sections of a hit."""
+    return tuple(
+        PreviewedSection(" › ".join([*section["path"], section["title"]]), section["url"])
+        for section in hit.get("sections", ())
+        if section["title"]
+    )
+
+
+def _search(
+    parts: PreviewParts, record: SiteRecord, search: SearchQuery, links: Sequence[Mapping[str, str]]
+) -> _Results:
     encode = partial(encode_hit, fields=_PREVIEWED_FIELDS)
     query = for_site(search, record)
     timed = parts.searcher.run(record, query, encode, parts.searcher.new_room())
-    effects = PreviewedEffects(
-        notice=query.effects.notice,
-        redirect=query.effects.redirect,
-        answer="" if timed.answer is None else timed.answer["text"],
-        links=() if timed.result.total else links,
-        is_mixed=timed.result.mixed,
+    hits = map(orjson.loads, timed.hits)
+    return [PreviewedDocument(hit["id"], hit["title"], read_sections(hit)) for hit in hits], read_effects(
+        query, timed, links
     )
-    return [_document(orjson.loads(hit)) for hit in timed.hits], effects
-
-
-def _document(hit: Mapping[str, Any]) -> PreviewedDocument:
-    sections = tuple(section["title"] for section in hit.get("sections", ()) if section["title"])
-    return PreviewedDocument(hit["id"], hit["title"], sections)
