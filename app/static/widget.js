@@ -138,7 +138,8 @@ const STYLE = `
   .snippet { display: block; margin-top: 2px; font-size: 14px; color: var(--text); }
   .hit > .snippet { grid-column: 2 / span 2; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   .meta { display: block; font-size: 13px; color: var(--soft); }
-  @container (min-width: 480px) { #results .hit:not(:has(> .image)) > .meta { grid-area: 1 / 3; align-self: center; max-width: 18em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; } }
+  @container (min-width: 480px) { #results .hit:not(:has(> .image)) > .meta { grid-area: 1 / 3; align-self: center; white-space: nowrap;
+    > [part] { display: inline-block; max-width: 11em; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } } }
   .hit:hover .meta, .hit[aria-selected="true"] .meta { color: var(--text); }
   .title, .snippet, .meta { text-align: start; }
   .image { grid-area: 1 / 3 / span 9; width: 80px; height: 60px; object-fit: cover; border: 1px solid var(--rule); border-radius: 6px; }
@@ -385,13 +386,13 @@ class Refusal extends Error {
 const session = random();
 const services = new Map();
 
-function serviceOf(BASE, KEY) {
+function serviceOf(BASE, KEY, given) {
   const name = `${BASE} ${KEY}`;
-  if (!services.has(name)) services.set(name, makeService(BASE, KEY));
+  if (!services.has(name)) services.set(name, makeService(BASE, KEY, given));
   return services.get(name);
 }
 
-function makeService(BASE, KEY) {
+function makeService(BASE, KEY, given) {
   let took = 0; // Milliseconds of the last response: how fast the line is.
 
   async function load(address, options, signal) {
@@ -424,8 +425,8 @@ function makeService(BASE, KEY) {
     throw refusal(status, body);
   }
 
-  let info = null;
-  let infoAt = 0;
+  let info = given ? Promise.resolve(given) : null;
+  let infoAt = Date.now();
 
   function clientInfo(anew = false) {
     if (anew || info === null || Date.now() - infoAt > INFO_MS) {
@@ -680,6 +681,7 @@ const settingsOf = (given) => ({
   resultsUrl: given.resultsUrl || "",
   filters: given.filters || "",
   texts: given.texts ?? {},
+  clientInfo: given.clientInfo,
   transform: given.transform,
   onSelect: given.onSelect,
   renderHit: given.renderHit,
@@ -783,7 +785,7 @@ function fillTemplate(nodes, hit) {
 const fillAlone = (text, hit) => fillTemplate([document.createTextNode(text)], hit).map((node) => node.textContent ?? node).join("");
 
 function makeCore(BASE, settings, host, selected) {
-  const service = serviceOf(BASE, settings.key);
+  const service = serviceOf(BASE, settings.key, settings.clientInfo);
   const pageLanguage = host.closest("[lang]")?.lang || document.documentElement.lang;
   const language = languageOf(BASE, settings.lang || pageLanguage || "en", settings.texts);
   // The box speaks its language; what it finds is the page's.
@@ -1342,7 +1344,7 @@ function build(BASE, host, settings) {
     }
     hideSame(made);
     present(core.counted(answer), [...searched, ...quoted, ...made, ...titles], [moreElement()], above, quoted);
-    if (choosesFirst()) choose(list.querySelector("#answer, #hit-0"));
+    if (choosesFirst()) choose([...list.querySelectorAll("#answer, #hit-0")].find(isSeen));
   }
 
   // Where all results are in the same place of their site, it says nothing.

@@ -40,11 +40,16 @@ class Stub:
         pages: Path to an additional page.
         policy: The page's Content-Security-Policy.
         answers: Path to statuses and bodies, one for each request; the last one repeats.
+        found: Query to the status and body of its searches, instead of those in ``answers``.
+        popular: Popular searches. Requests for them are not searches: they use no ``answers``, and ``sent`` has none.
+        popular_status: Status of responses with popular searches.
+        popular_requests: Bodies of the requests for popular searches.
         files: Path to an additional script.
         pictures: Path to an image, as SVG.
         missing: Paths that do not exist.
         headers: Path and headers of every request, in order.
         held: Paths whose responses wait for ``release``.
+        waiting: Query to an event that the responses to its searches wait for.
         addresses: Path and query string of every request, in order.
         sent: Path, Authorization header, and body of every request, in order.
     """
@@ -56,17 +61,26 @@ class Stub:
         self.policy = STRICT
         self.info: dict[str, Any] = {}
         self.answers: dict[str, list[tuple[int, Any]]] = {}
+        self.found: dict[str, tuple[int, Any]] = {}
+        self.popular: list[str] = []
+        self.popular_status = 200
+        self.popular_requests: list[Any] = []
         self.files: dict[str, str] = {}
         self.pictures: dict[str, str] = {}
         self.missing: set[str] = set()
         self.headers: list[tuple[str, Any]] = []
         self.held: set[str] = set()
+        self.waiting: dict[str, Event] = {}
         self.release = Event()
         self.addresses: list[str] = []
         self.sent: list[tuple[str, str, Any]] = []
 
     def bodies(self, path: str) -> list[Any]:
         return [body for sent_path, _, body in self.sent if sent_path == path]
+
+    def searches(self, query: str) -> list[Any]:
+        """Return the bodies of the searches for a query, without those for the keystrokes before it."""
+        return [body for _, _, body in self.sent if isinstance(body, dict) and body.get("q") == query]
 
     def answer(self, path: str, sent: Any) -> tuple[int, str, bytes]:
         if path in self.missing:
@@ -85,13 +99,28 @@ class Stub:
             return 200, "text/javascript", self.files[path].encode()
         if path in self.pictures:
             return 200, "image/svg+xml", self.pictures[path].encode()
+        if _is_popular(sent):
+            suggestions = [{"text": text, "kind": "query"} for text in self.popular]
+            body = {"hits": [], "estimatedTotalHits": 0, "suggestions": suggestions}
+            return self.popular_status, "application/json", json.dumps(body).encode()
+        query = sent.get("q") if isinstance(sent, dict) else None
         if path in self.held:
             self.release.wait(60)
+        if query in self.waiting:
+            self.waiting[query].wait(60)
+        if query in self.found:
+            status, body = self.found[query]
+            return status, "application/json", json.dumps(_marked(body, sent)).encode()
         if path == "/v1/client-info" and path not in self.answers:
             return 200, "application/json", json.dumps({"active": True, **self.info}).encode()
         answers = self.answers.get(path, [(200, {"success": True})])
         status, body = answers.pop(0) if len(answers) > 1 else answers[0]
         return status, "application/json", json.dumps(_marked(body, sent)).encode()
+
+
+def _is_popular(sent: Any) -> bool:
+    """Whether a request is the box's request for popular searches, which has no query and no hits."""
+    return isinstance(sent, dict) and sent.get("q") == "" and sent.get("limit") == 0
 
 
 def _marked(body: Any, sent: Any) -> Any:
@@ -116,7 +145,10 @@ def running_stub() -> Iterator[Stub]:
             sent = json.loads(body) if body else None
             stub.addresses.append(self.path)
             stub.headers.append((path, self.headers))
-            stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
+            if _is_popular(sent):
+                stub.popular_requests.append(sent)
+            else:
+                stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
             status, kind, content = stub.answer(path, sent)
             with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old responses.
                 self.send_response(status)

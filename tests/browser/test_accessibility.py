@@ -83,6 +83,10 @@ TOLD = {
     "notice": {"text": "Closed on Mondays", "url": "/closed"},
     "answer": {"text": "On Sundays we open at ten.", "id": "hours", "url": "/", "anchor": "sundays"},
 }
+SUGGESTED = [
+    {"text": "opening hours", "kind": "query"},
+    {"text": "Open day", "kind": "title", "url": "/day"},
+]
 HIT = {
     "breadcrumbs": ["Visit"],
     "date": "2024-05-01",
@@ -252,9 +256,8 @@ def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: s
         visitor = Visitor(browser, stub.base_url, tmp_path)
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         stub.answers["/engine/indexes/site_7/search"] = [
-            (200, {**MEILISEARCH, **TOLD, "hits": [HIT, *MEILISEARCH["hits"]]})
+            (200, {**MEILISEARCH, **TOLD, "suggestions": SUGGESTED, "hits": [HIT, *MEILISEARCH["hits"]]})
         ]
-        stub.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "opening hours", "kind": "query"}]})]
         script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-theme="auto" data-recent="true" async')
         stub.page = page_with(script, attributes=attributes, body=VERSION)
         visitor.go("/")
@@ -264,10 +267,12 @@ def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: s
             visitor.inside("button.open")[0].click()
         visitor.type("open")
         visitor.wait(lambda: visitor.titles(), "the results never came")
-        visitor.type(Keys.ARROW_DOWN)
         wrong["results"] = look("#site-search")
+        visitor.type(Keys.ARROW_UP)
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "suggestion-0"
+        wrong["suggestion"] = look("#site-search")
         visitor.type(Keys.ENTER, *[Keys.BACKSPACE] * len("opening hours"))
-        visitor.wait(lambda: visitor.inside(".foot button"), "what was looked for never came")
+        visitor.wait(lambda: visitor.inside("#recent-0"), "what was looked for never came")
         wrong["recent searches"] = look("#site-search")
         assert {state: found for state, found in wrong.items() if found} == {}
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -52,7 +51,6 @@ def finding_stub() -> Iterator[Stub]:
     with running_stub() as running:
         running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         running.answers[SEARCH] = [(200, HITS)]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
         yield running
 
 
@@ -183,7 +181,6 @@ class TestDialog:
         finds(visitor)
         assert visitor.inside("input")[0].get_attribute("aria-expanded") == "true"
         assert is_seen_whole(visitor, ".panel")
-        press(visitor, Keys.ARROW_DOWN)
         press(visitor, Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result never opened")
         assert not visitor.inside("dialog[open]")
@@ -194,44 +191,48 @@ class TestDialog:
 
 
 class TestSuggestions:
-    def test_suggested_queries_and_titles_precede_results_without_duplicates(
+    def test_suggested_queries_precede_results_and_titles_follow_them_without_duplicates(
         self, stub: Stub, visitor: Visitor
     ) -> None:
         from selenium.webdriver.common.keys import Keys
 
-        nothing = (200, {"suggestions": []})
-        stub.answers["/engine/suggest"] = [
-            nothing,
-            (200, SUGGESTED),
-            nothing,
-        ]  # The first response is for popular searches.
+        stub.found["open"] = (200, {**HITS, **SUGGESTED})
         open_page(stub, visitor)
         finds(visitor)
-        assert [found.text for found in visitor.inside("[role=group] .hit")] == ["opening hours", "Open day"]
-        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
-        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "what was suggested was never searched")
-        assert stub.bodies(SEARCH)[-1]["q"] == "opening hours"
+        options = [(found.get_attribute("id"), found.text.split("\n")[0]) for found in visitor.inside("[role=option]")]
+        assert options == [
+            ("suggestion-0", "opening hours"),
+            ("hit-0", "Opening hours"),
+            ("hit-1", "Getting here"),
+            ("suggestion-3", "Open day"),
+        ]
+        assert [found.accessible_name for found in visitor.inside("[role=group]")] == ["Suggestions"] * 2
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", "results come before them"
+        visitor.type(Keys.ARROW_UP, Keys.ENTER)
+        visitor.wait(lambda: stub.searches("opening hours"), "what was suggested was never searched")
         assert visitor.inside("input")[0].get_attribute("value") == "opening hours"
         assert focused(visitor) == "input"
 
-    def test_title_suggestions_use_the_filters_of_the_box(self, stub: Stub, visitor: Visitor) -> None:
+    def test_suggestions_come_with_the_results_and_use_the_filters_of_the_box(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         open_page(stub, visitor, 'data-filters="section = a&amp;b"')
         finds(visitor, "open day")
-        (asked,) = [
-            urlsplit(each).query for each in stub.addresses if each.startswith("/engine/suggest") and "q=open" in each
-        ]
-        assert parse_qs(asked) == {"limit": ["4"], "q": ["open day"], "filter": ["section = a&b"]}
+        (asked,) = stub.bodies(SEARCH)
+        assert (asked["suggestions"], asked["filter"]) == (4, ["section = a&b"])
 
     @pytest.mark.parametrize("status", [404, 503])
-    def test_results_are_shown_when_suggestions_fail(self, stub: Stub, visitor: Visitor, status: int) -> None:
-        stub.answers["/engine/suggest"] = [(status, {})]
+    def test_results_are_shown_without_suggestions_and_when_popular_searches_fail(
+        self, stub: Stub, visitor: Visitor, status: int
+    ) -> None:
+        stub.popular_status = status
         open_page(stub, visitor)
         finds(visitor)
         visitor.type("s")
-        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "it never searched again")
-        assert visitor.titles() == ["Opening hours", "Getting here"]
-        # The first request is for popular searches.
-        assert len(stub.bodies("/engine/suggest")) == (1 if status == 404 else 3), "what is not there is asked once"
+        visitor.wait(lambda: stub.searches("opens"), "it never searched again")
+        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the results never came")
+        assert "suggestions" not in HITS
+        assert len(stub.popular_requests) == 1, "what is not there is asked once"
 
 
 class TestRecentSearches:
@@ -242,7 +243,7 @@ class TestRecentSearches:
         for number in range(6):
             visitor.driver.execute_script("arguments[0].value = ''", visitor.inside("input")[0])
             finds(visitor, f"open {number}")
-            visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+            visitor.type(Keys.ENTER)
             visitor.wait(lambda: not visitor.inside(".panel")[0].is_displayed(), "the panel never closed")
         visitor.go("/?again")
         visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
@@ -263,7 +264,7 @@ class TestRecentSearches:
 
         open_page(stub, visitor)
         finds(visitor)
-        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.type(Keys.ENTER)
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "nothing was chosen")
         assert visitor.driver.execute_script("return localStorage.length + sessionStorage.length") == 0
         assert visitor.driver.get_cookies() == []
@@ -283,7 +284,7 @@ class TestRecentSearches:
 
         open_page(stub, visitor, 'data-recent="true"', body=f'<script nonce="page">{trouble}</script>')
         finds(visitor)
-        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.type(Keys.ENTER)
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "the result could not be chosen")
 
 
@@ -333,6 +334,7 @@ class TestMounting:
         assert box.find_element("css selector", ".status").text == "7 pages"
         (sent,) = stub.bodies(SEARCH)
         assert (sent["limit"], sent["filter"]) == (3, ["section = visit"])
+        visitor.wait(lambda: visitor.driver.execute_script("return events.length"), "the page was told of nothing")
         before = visitor.driver.current_url
         box.find_element("css selector", ".hit").click()
         events = visitor.driver.execute_script("return events")
@@ -456,7 +458,7 @@ class TestNetwork:
         visitor.wait(lambda: visitor.told() == "Searching…", "nobody was told to wait")
         stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
         visitor.type("en")
-        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "it never searched again")
+        visitor.wait(lambda: stub.searches("open"), "it never searched again")
         stub.release.set()
         visitor.wait(lambda: visitor.told() == "Nothing matches “open”.", "the answer never came")
 
@@ -525,7 +527,7 @@ export function showResults(core, { container, query }) {
 
 
 class TestFullView:
-    def test_enter_opens_the_full_view_in_place_of_the_panel(self, stub: Stub, visitor: Visitor) -> None:
+    def test_shift_enter_opens_the_full_view_in_place_of_the_panel(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.files["/widget-results.js"] = FULL
@@ -533,7 +535,7 @@ class TestFullView:
         open_page(stub, visitor, 'data-lang="de"')
         visitor.type("open")
         visitor.wait(lambda: visitor.told() == "7 Treffer", "the results never came")
-        visitor.type(Keys.ENTER)
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(
             lambda: [found.text for found in visitor.inside(".seen")] == ["open: Nach date ordnen, section"], "it"
         )
@@ -550,7 +552,8 @@ class TestFullView:
         stub.page = page_with(script, body='<div id="all" data-site-search-results></div>')
         visitor.go("/?q=first")
         visitor.wait(lambda: "first: Sort by date" in visitor.text, "the address's search was never shown")
-        visitor.type("open", Keys.ENTER)
+        visitor.type("open")
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(lambda: "open: Sort by date" in visitor.text, "the box's search was never shown")
         assert not visitor.inside(".panel")[0].is_displayed()
 
@@ -561,7 +564,7 @@ class TestFullView:
         finds(visitor, "open day")
         (more,) = visitor.inside(".more")
         assert more.get_attribute("href") == f"{stub.base_url}/?site=a%26b&q=open+day#top"
-        visitor.type(Keys.ENTER)
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url == f"{stub.base_url}/?site=a%26b&q=open+day#top", "it")
 
     def test_javascript_results_url_is_rejected(self, stub: Stub, visitor: Visitor) -> None:
@@ -570,7 +573,7 @@ class TestFullView:
         stub.files["/widget-results.js"] = FULL
         open_page(stub, visitor, 'data-results-url="javascript:alert(1)"')
         finds(visitor)
-        visitor.type(Keys.ENTER)
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(lambda: visitor.inside(".seen"), "the full view never came")
         assert all("data-results-url must be" in message for message in severe(visitor))
 
@@ -582,7 +585,7 @@ class TestFullView:
         stub.answers["/widget-results.js"] = [(503, {})]
         open_page(stub, visitor)
         finds(visitor)
-        visitor.type(Keys.ENTER)
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "nobody was told")
         visitor.type("s")
         visitor.wait(lambda: visitor.told() == "7 results", "it never went on")
@@ -654,7 +657,8 @@ class TestKeyboard:
               input.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));"""
         visitor.driver.execute_script(script, visitor.inside("input")[0])
         assert visitor.told() == "7 results"
-        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") is None
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0"
+        assert "#" not in visitor.driver.current_url
 
     def test_result_count_is_announced_in_a_persistent_status_region(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)

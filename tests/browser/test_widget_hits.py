@@ -27,7 +27,6 @@ def stub() -> Iterator[Stub]:
     with running_stub() as running:
         running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         running.answers[SEARCH] = [(200, {"hits": [HIT], "estimatedTotalHits": 1})]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
         running.policy = STRICT.replace("img-src", "img-src 'self'")
         yield running
 

@@ -42,12 +42,13 @@ class Row(NamedTuple):
 
 
 COMBOBOX = [
-    Row("down enters the list at its first option", (), (Keys.ARROW_DOWN,), {"chosen": "hit-0"}),
-    Row("down goes to the next option", (Keys.ARROW_DOWN,), (Keys.ARROW_DOWN,), {"chosen": "hit-1"}),
+    Row("the first option is chosen", (), (), {"chosen": "hit-0"}),
+    Row("down enters a list without a choice at its first", (Keys.ESCAPE,), (Keys.ARROW_DOWN,), {"chosen": "hit-0"}),
+    Row("down goes to the next option", (), (Keys.ARROW_DOWN,), {"chosen": "hit-1"}),
     Row("down goes from the last to the first", (Keys.ARROW_UP,), (Keys.ARROW_DOWN,), {"chosen": "hit-0"}),
-    Row("up enters the list at its last option", (), (Keys.ARROW_UP,), {"chosen": "hit-1"}),
+    Row("up enters a list without a choice at its last", (Keys.ESCAPE,), (Keys.ARROW_UP,), {"chosen": "hit-1"}),
     Row("up goes to the option before", (Keys.ARROW_UP,), (Keys.ARROW_UP,), {"chosen": "hit-0"}),
-    Row("up goes from the first to the last", (Keys.ARROW_DOWN,), (Keys.ARROW_UP,), {"chosen": "hit-1"}),
+    Row("up goes from the first to the last", (), (Keys.ARROW_UP,), {"chosen": "hit-1"}),
     Row("escape closes the list and keeps the text", (), (Keys.ESCAPE,), {"open": False, "value": "open"}),
     Row("escape leaves nothing chosen", (Keys.ARROW_DOWN,), (Keys.ESCAPE,), {"chosen": None, "open": False}),
     Row("down opens a closed list", (Keys.ESCAPE,), (Keys.ARROW_DOWN,), {"open": True, "chosen": "hit-0"}),

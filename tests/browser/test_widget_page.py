@@ -124,7 +124,7 @@ class TestDialog:
         assert visitor.driver.execute_script(script) == 300
         press(visitor, Keys.CONTROL, "k")
         finds(visitor)
-        press(visitor, Keys.ENTER)
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(lambda: visitor.inside("dialog.all[open]"), "the full view never came")
         for _ in range(2):
             ActionChains(visitor.driver).scroll_by_amount(0, 500).perform()

@@ -60,7 +60,10 @@ class Searcher(Visitor):
         return []
 
     def status(self) -> str:
-        return " ".join(found.text for found in self.seen(".status"))
+        """Return the status, and how many results are shown of how many, which the button for more says."""
+        buttons = [found.text for found in self.seen(".load") if found.is_displayed()]
+        shown = [text[text.index("(") :] for text in buttons]
+        return " ".join([*(found.text for found in self.seen(".status")), *shown])
 
     def finds(self, words: str) -> None:
         self.wait(lambda: self.status() == words, f"{words!r} never came, but {self.status()!r}")
@@ -404,7 +407,6 @@ def stub() -> Iterator[Stub]:
     with running_stub() as running:
         running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         running.answers[SEARCH] = [(200, FOUND)]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
         running.page = page_with(SCRIPT_ELEMENT, body=PLACE)
         yield running
 

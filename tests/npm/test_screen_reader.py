@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -64,8 +63,7 @@ def stub(packages: Packages) -> Iterator[Stub]:
         first, *others = HITS["hits"]
         metadata = {"queryUid": "query-1", "matched": "corrected", "corrected_query": "open"}
         found = {"hits": [{**first, "date": "2024-05-01"}, *others], "estimatedTotalHits": 7, "metadata": metadata}
-        running.answers[SEARCH] = [(200, found)]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "open day", "kind": "query"}]})]
+        running.answers[SEARCH] = [(200, {**found, "suggestions": [{"text": "open day", "kind": "query"}]})]
         running.files["/reader.js"] = (packages.folder / READER).read_text()
         running.policy = "default-src 'self' data:"  # The test's screen reader does not support Trusted Types.
         yield running
@@ -93,20 +91,18 @@ def test_keyboard_search_is_announced_from_field_to_result(stub: Stub, listener:
     listener.type("opne")
     listener.hears_soon("polite: Showing results for “open”: 7 results")
 
-    listener.type(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     listener.wait(
         lambda: listener.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", "nothing was chosen"
     )
     heard = listener.reads_on_to("end of listbox, Results, orientated vertically")
-    host = urlsplit(stub.base_url).netloc
-    first = f"Opening hours {host} · May 1, 2024 We open at nine"
+    first = "Opening hours May 1, 2024 We open at nine"
     assert COMBOBOX.format(", opne", "", f"active descendant {first}, ", keys) in heard
     results = heard[heard.index("listbox, Results, orientated vertically") :]
     assert [phrase for phrase in results if phrase.startswith(("group", "option"))] == [
         "group, Suggestions",
         "option, open day, not selected, position 1, set size 1",
         f"option, {first}, selected, position 1, set size 2",
-        f"option, Getting here {host} By tram, not selected, position 2, set size 2",
+        "option, Getting here By tram, not selected, position 2, set size 2",
     ]
 
     listener.type(Keys.ENTER)
@@ -126,7 +122,6 @@ def test_missing_results_are_announced_with_links_and_popular_searches(stub: Stu
 
 
 def test_answer_is_announced_first_and_is_the_first_option(stub: Stub, listener: Listener) -> None:
-    from selenium.webdriver.common.keys import Keys
 
     answer = {"text": "We open at nine.", "id": "hours", "url": "/", "anchor": "nine"}
     stub.answers[SEARCH] = [(200, {**HITS, "answer": answer})]
@@ -134,7 +129,6 @@ def test_answer_is_announced_first_and_is_the_first_option(stub: Stub, listener:
     press(listener, "/")
     listener.type("when do you open")
     listener.hears_soon("polite: 7 results. Answer: We open at nine.")
-    listener.type(Keys.ARROW_DOWN)
     heard = listener.reads_on_to("end of listbox, Results, orientated vertically")
     results = heard[heard.index("listbox, Results, orientated vertically") :]
     assert [phrase for phrase in results if phrase.startswith(("group", "option"))][:2] == [
