@@ -6,14 +6,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import orjson
 from flask import Response, make_response, request
+from sqlalchemy.orm import Session
 
+from app.models import Site
 from app.operations import sites as site_operations
 from app.operations.sites import BOX_KEY
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.access import keys
+from app.services.access.engine_keys import preview_key
+from app.services.indexing.stored_documents import newest_rows, read_stored
+from app.services.search.preview import frequent_queries
 from app.services.sites import get_site
 from app.web.callers import current_caller
 from app.web.headers import policy_with_connections
@@ -22,6 +28,47 @@ from backends.languages import LANGUAGES
 
 VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font", "radius")
 """The search box's CSS variables, without the prefix ``--site-search-``."""
+TEXTS = {
+    "label": "Search",
+    "results": "Results",
+    "one": "1 result",
+    "many": "{n} results",
+    "none": "Nothing matches “{q}”.",
+    "wait": "Searching…",
+    "paused": "Search is switched off at the moment.",
+    "spent": "Search is busy at the moment. Please try again later.",
+    "away": "Search cannot be reached at the moment.",
+    "refused": "Search is not available.",
+    "recent": "Recent searches",
+    "clear": "Clear",
+    "suggestions": "Suggestions",
+    "more": "All results",
+    "close": "Close",
+    "elsewhere": "Nothing in {context}, but elsewhere:",
+    "corrected": "Showing results for “{q}”:",
+    "some": "No page has all these words; with some of them:",
+    "popular": "Popular searches",
+    "answer": "Answer",
+    "navigate": "Navigate",
+    "open": "Open",
+    "sort": "Sort by",
+    "relevance": "Relevance",
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "loadMore": "Load more",
+    "shown": "{n} of {all}",
+    "filters": "Filters",
+    "clearFilters": "Remove all filters",
+    "showAll": "Show all",
+    "yes": "Yes",
+    "no": "No",
+    "again": "Try again",
+    "start": "What are you looking for?",
+    "author": "Author",
+}
+"""The names of the search box's texts, and the English texts."""
+MAX_QUERY_WORDS = 3
+"""Words of a page's title that the preview searches for on a site without searches."""
 
 
 def show_box(site_id: int) -> Response:
@@ -30,8 +77,43 @@ def show_box(site_id: int) -> Response:
         site = get_site(session, current_caller().account.id, site_id)
         key = keys.find_box_key(session, site.id)
         sighting = keys.find_sighting(session, site.id)
-    page = render("box.html", site=site, key=key, seen=sighting, base_url=base_url(), **box_options())
-    return allow_engine(make_response(page))
+        query = _first_query(session, site)
+    return make_response(
+        render(
+            "box.html",
+            site=site,
+            key=key,
+            seen=sighting,
+            query=query,
+            client_info=_preview_info(site),
+            base_url=base_url(),
+            texts=TEXTS,
+            **box_options(),
+        )
+    )
+
+
+def _first_query(session: Session, site: Site) -> str:
+    """Return a query that finds something: the most frequent one, or words of the most recent page's title."""
+    if frequent := frequent_queries(session, site.id, only_found=True):
+        return frequent[0]
+    ids = [place.id for place, _ in newest_rows(session, site.id, None, None, None, 1)]
+    titles = [str(orjson.loads(document.body).get("title", "")) for document in read_stored(session, site.id, ids)]
+    return " ".join(titles[0].split()[:MAX_QUERY_WORDS]) if titles else ""
+
+
+def _preview_info(site: Site) -> dict[str, Any]:
+    """Return what the preview's search box uses instead of a response of ``GET /v1/client-info``.
+
+    The key in it works on this page even if the box's public key is restricted to the site's own pages.
+    """
+    key = preview_key(site.account_id, site.id, site.public_epoch, runtime().settings.secret_key)
+    return {
+        "active": site.active,
+        "engine_host": f"{base_url()}/engine",
+        "engine_public_key": key,
+        "index": site.index,
+    }
 
 
 def create_box_key(site_id: int) -> Response:

@@ -34,6 +34,7 @@
   const isOn = (name) => form.elements[name]?.checked ?? false;
   const chosen = (kind) => [...form.elements].filter(({ name, checked }) => name.startsWith(`${kind}-`) && checked).map(({ name }) => name.slice(kind.length + 1));
   const isDesigner = section.classList.contains("designer");
+  const clientInfo = section.dataset.clientInfo && JSON.parse(section.dataset.clientInfo);
 
   /** The options that differ from what the box does anyway, as attributes have them. */
   function readOptions() {
@@ -52,7 +53,8 @@
 
   function readTexts() {
     const pairs = value("texts").split("\n").map((line) => line.split(/=(.*)/s).map((part) => part?.trim())).filter(([name, text]) => name && text);
-    return Object.fromEntries(pairs);
+    const own = [...form.elements].filter(({ name }) => name.startsWith("text-") && value(name)).map(({ name }) => [name.slice("text-".length), value(name)]);
+    return Object.fromEntries([...pairs, ...own]);
   }
 
   // --- Colors
@@ -99,6 +101,8 @@
     const colors = value("color") === "own" ? ownColors() : PRESETS[value("color")] ?? {};
     const at = { light: 0, dark: 1 }[value("theme")];
     const variables = Object.entries(colors).map(([name, pair]) => `  --site-search-${name}: ${at === undefined ? `light-dark(${pair.join(", ")})` : pair[at]};\n`);
+    const font = value("font") === "own" ? value("font-name") && `"${value("font-name").replace(/["\\<>]/g, "")}", sans-serif` : value("font");
+    if (font) variables.push(`  --site-search-font: ${font};\n`);
     if (value("radius")) variables.push(`  --site-search-radius: ${value("radius")};\n`);
     return variables.length ? `:root {\n${variables.join("")}}` : "";
   }
@@ -117,6 +121,9 @@
   function showDesign() {
     document.getElementById("try-page").hidden = value("placement") !== "page";
     document.getElementById("try-own").hidden = value("color") !== "own";
+    document.getElementById("try-own-font").hidden = value("font") !== "own";
+    section.dataset.placement = value("placement");
+    for (const card of [host.parentElement, results]) card.dataset.scheme = value("theme");
     tellContrast();
   }
 
@@ -153,6 +160,7 @@
 
   // --- Search box
 
+  const field = () => host.shadowRoot?.querySelector("input[type=search]");
   let box = null;
   let shown = "";
   const wishes = () => new URLSearchParams(new FormData(form)).toString();
@@ -173,6 +181,8 @@
     writeCode(options, texts, functions, css);
     sheet.replaceSync(css);
     host.parentElement.dir = isOn("rtl") ? "rtl" : "";
+    // A query stays, so that the user sees what a choice changes.
+    const query = field()?.value ?? section.dataset.query ?? "";
     box?.unmount();
     box = null;
     if (isDesigner) showDesign();
@@ -182,7 +192,11 @@
     empty.textContent = isPublic ? "" : options.key ? "Use only a public key (svc_pub_…) in a page." : "Enter a public key below to show the search box here.";
     if (!isPublic) return;
     const made = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
-    box = window.SiteSearch.mount(host, { ...options, analytics: value("analytics"), texts, ...made });
+    const preview = isDesigner ? { limit: 3, ...options, clientInfo, onSelect: () => false } : options;
+    box = window.SiteSearch.mount(host, { ...preview, analytics: value("analytics"), texts, ...made });
+    if (!query) return;
+    field().value = query;
+    field().dispatchEvent(new Event("input"));
   }
 
   let waiting = 0;

@@ -297,7 +297,12 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
         raise invalid_engine_key()
     site = credentials.account.sites[claims.site_id]
     return Caller(
-        "engine", credentials.account, credentials.key, site, credential_version=credentials.credential_version
+        "engine",
+        credentials.account,
+        credentials.key,
+        site,
+        is_preview=claims.is_preview,
+        credential_version=credentials.credential_version,
     )
 
 

@@ -100,12 +100,12 @@ def agent_visitor() -> Visitor:
 
 
 def typing_visitor(site_id: int) -> Visitor | None:
-    """Return the visitor of a search-as-you-type request; ``None`` if the client opts out of analytics.
+    """Return the visitor of a search-as-you-type request; ``None`` for previews, and without analytics.
 
     Args:
         site_id: The searched site.
     """
-    if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
+    if current_caller().is_preview or request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
         return None
     session_id = request.headers.get("X-Search-Session", "").strip()
     if not (0 < len(session_id) <= MAX_SESSION_LENGTH and session_id.isprintable()):

@@ -55,7 +55,7 @@ def count_refusal(
 ) -> None:
     """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
     # Members search on pages of the dashboard, which have limits of their own.
-    if caller.member is not None:
+    if caller.member is not None or caller.is_preview:
         return
     plan = {window.key for window in plan_windows(policy, caller)}
     if error.window.key not in plan:
@@ -112,6 +112,8 @@ def reserve_searches(
     req: Request, policy: OperationPolicy, caller: Caller
 ) -> tuple[UsageReservation | None, list[IntentRequest]]:
     """Return the charge per search, or ``None``, and the search intent that each query may continue."""
+    if caller.is_preview:
+        return None, []
     charged, texts = _charge(req, policy)
     # A request that is about to be rejected for lack of permission must not be charged.
     if not charged or not is_permitted(req, policy, caller):
@@ -168,7 +170,14 @@ def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
 
 
 def require_search() -> None:
-    """Reject the search if it was to be charged but the daily quota is used up."""
+    """Reject the search if it was to be charged but the daily quota is used up, or count it if it is a preview.
+
+    Raises:
+        ApiError: 429.
+    """
+    if current_caller().is_preview:
+        count_preview()
+        return
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
         QUOTA_REFUSALS.labels("searches_per_day").inc()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import string
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +17,7 @@ from app.application import create_app
 from app.services.access.engine_keys import EngineClaims, sign
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
-from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error
+from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
 
 BOTH = pytest.mark.parametrize("field", ["engine_key", "engine_public_key"])
 
@@ -324,3 +326,59 @@ def test_cached_engine_key_is_not_read_from_the_database_again(tenant: Tenant) -
     finally:
         database.read = real
     assert reads == []
+
+
+def preview_gateway(tenant: Tenant) -> Gateway:
+    """Return the gateway as the preview on the site's search box page calls it."""
+    shown = tenant.browser.get(f"/sites/{tenant.site_id}/box", headers={"Accept": "text/html"})
+    info = json.loads(re.findall(r"data-client-info='(.+?)'", shown.get_data(as_text=True))[0])
+    gateway = Gateway(tenant)
+    gateway.client = VisitorClient(tenant.app, info["engine_public_key"])
+    assert (info["index"], info["active"]) == (gateway.index, True)
+    return gateway
+
+
+def restrict(tenant: Tenant) -> None:
+    """Restrict all public keys of the tenant's site to another origin."""
+    for key in tenant.browser.get(f"/api/sites/{tenant.site_id}/keys").get_json()["keys"]:
+        if key["type"] == "public":
+            changed = tenant.browser.put(
+                f"/api/sites/{tenant.site_id}/keys/{key['id']}", json={"allowed_origins": ["https://shop.example.com"]}
+            )
+            assert changed.status_code == 200
+
+
+def test_preview_key_searches_from_our_own_pages_although_the_public_key_is_restricted(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    restrict(tenant)
+    own = {"Origin": "http://localhost"}
+
+    assert preview_gateway(tenant).send({"q": "page"}, headers=own).status_code == 200
+    assert_engine_error(Gateway(tenant).send({"q": "page"}, headers=own), 403, "origin_not_allowed")
+
+
+def test_searches_with_a_preview_key_are_free_not_recorded_and_limited(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant.index(page(1))
+    gateway = preview_gateway(tenant)
+    monkeypatch.setattr("app.services.usage.quota.PREVIEW_LIMIT", 3)
+
+    assert gateway.ids("page") == ["page-1"]
+    tenant.settle()
+    assert used_today(tenant) == 0
+    assert tenant.browser.get("/api/analytics").get_json()["top_queries"] == []
+    gateway.search("page")
+    gateway.search("page")
+    assert_engine_error(gateway.send({"q": "page"}), 429, "rate_limit_exceeded")
+    assert Gateway(tenant).ids("page") == ["page-1"], "visitors have limits of their own"
+
+
+def test_preview_key_expires_and_ends_with_the_pause_of_its_site(tenant: Tenant) -> None:
+    gateway = preview_gateway(tenant)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=12, seconds=1), tick=False):
+        assert_engine_error(gateway.send({"q": "page"}), 403, "invalid_api_key")
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+    assert_engine_error(gateway.send({"q": "page"}), 403, "invalid_api_key")
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": True})
+    assert_engine_error(gateway.send({"q": "page"}), 403, "invalid_api_key")

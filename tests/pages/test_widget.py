@@ -10,6 +10,7 @@ from flask import Flask
 
 from app.documentation import documentation_files
 from app.pages.search_box import RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import TEXTS as BOX_TEXTS
 from backends.languages import LANGUAGES
 
 # The sources of the minified scripts; tests/clients/test_minified_widget.py compares both.
@@ -128,8 +129,14 @@ class TestDocumentation:
         made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
-    def test_documentation_lists_all_texts(self) -> None:
+    def test_documentation_and_designer_list_all_texts(self) -> None:
         assert set(_rows("([a-zA-Z]+)", "text")) == {"label", *_names(TEXT), *_names(RESULTS_TEXT)}
+        for name, english in BOX_TEXTS.items():
+            assert f"| `{name}` | {english} |" in DOCUMENTED
+        named = ["label", *_names(TEXT), *_names(RESULTS_TEXT)]
+        assert list(BOX_TEXTS) == named
+        lines = [re.findall(r'ENGLISH = "([^"]+)"', TEXT)[0], re.findall(r'^  en: "([^"]+)"', RESULTS_TEXT, re.M)[0]]
+        assert list(BOX_TEXTS.values()) == ["Search", *"|".join(lines).split("|")]
 
 
 def _rows(name: str, heading: str = "") -> list[str]:

@@ -44,6 +44,7 @@ class Caller:
         account: The account that the caller acts for.
         key: The API key, or the key that an engine key was issued for; ``None`` for sessions and public engine keys.
         site: The only site that an engine key can search.
+        is_preview: Whether an engine key is for the preview of a search box, whose searches are free.
         member, csrf_token, session_hash: Set for sessions only.
         has_given_code: Whether the member gave a one-time or recovery code in this session. Two-factor authentication
             is a property of the member, so it does not prove that this session's holder passed it.
@@ -55,6 +56,7 @@ class Caller:
     account: AccountRecord
     key: KeyRecord | None = None
     site: SiteRecord | None = None
+    is_preview: bool = False
     member: MemberRecord | None = None
     csrf_token: str = ""
     session_hash: str = ""

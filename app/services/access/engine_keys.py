@@ -26,6 +26,8 @@ from backends.base import SearchBackend
 
 LIFETIME = timedelta(hours=24)
 """Lifetime of an engine key."""
+PREVIEW_LIFETIME = timedelta(hours=12)
+"""Lifetime of an engine key for the preview of a site's search box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class EngineClaims:
         key_id: The API key it was issued for; ``None`` for the site's public engine key.
         version: The key's ``token_version`` or the site's ``public_epoch`` at issue.
         expires_at: Unix seconds.
+        is_preview: Whether a member got it for the preview of the site's search box.
     """
 
     account_id: int
@@ -43,6 +46,7 @@ class EngineClaims:
     key_id: str | None
     version: int
     expires_at: int
+    is_preview: bool = False
 
 
 @lru_cache(maxsize=8)
@@ -53,9 +57,8 @@ def _serializer(secret: str) -> URLSafeSerializer:
 
 def sign(claims: EngineClaims, secret: str) -> str:
     """Return the token for ``claims``."""
-    token = _serializer(secret).dumps(
-        [claims.account_id, claims.site_id, claims.key_id, claims.version, claims.expires_at]
-    )
+    parts = [claims.account_id, claims.site_id, claims.key_id, claims.version, claims.expires_at]
+    token = _serializer(secret).dumps([*parts, True] if claims.is_preview else parts)
     return token if isinstance(token, str) else token.decode()
 
 
@@ -89,6 +92,16 @@ def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, st
         return sign(own, secret), sign(own, secret)
     public = EngineClaims(site.account_id, site.id, None, site.public_epoch, int(expires_at.timestamp()))
     return sign(own, secret), sign(public, secret)
+
+
+def preview_key(account_id: int, site_id: int, public_epoch: int, secret: str) -> str:
+    """Return a gateway token for the preview of a site's search box, which only members of the account see.
+
+    It works on the service's own pages even if the public key of the box is restricted to other origins. Its searches
+    are neither charged nor recorded.
+    """
+    expires_at = now() + PREVIEW_LIFETIME
+    return sign(EngineClaims(account_id, site_id, None, public_epoch, int(expires_at.timestamp()), True), secret)
 
 
 def _end_with(key: KeyRecord, expires_at: datetime) -> datetime:

@@ -163,17 +163,21 @@ def preview_settings(
     return [_compare(*each) for each in zip(queries, before, after, exact, strict=True)]
 
 
-def frequent_queries(session: Session, site_id: int) -> list[str]:
+def frequent_queries(session: Session, site_id: int, *, only_found: bool = False) -> list[str]:
     """Return a site's most frequent searches in the last seven days including today, most frequent first.
 
     Their total size is at most :data:`MAX_QUERY_BYTES`.
+
+    Args:
+        only_found: Whether to leave out queries that never had results.
     """
+    misses = func.sum(QueryDay.zero_results) if only_found else 0
     last = (today() - _EPOCH).days
     queries = session.scalars(
         select(QueryDay.query)
         .where(QueryDay.site_id == site_id, QueryDay.day.between(last - _FREQUENT_DAYS + 1, last))
         .group_by(QueryDay.query)
-        .having(func.sum(QueryDay.searches) > 0)
+        .having(func.sum(QueryDay.searches) > misses)
         .order_by(func.sum(QueryDay.searches).desc(), QueryDay.query)
         .limit(MAX_QUERIES)
     ).all()

@@ -108,7 +108,7 @@ def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> t
         return _account_windows("f", account_id, limits.with_overrides({"requests_per_minute": _files_limit(limits)}))
     if caller.kind not in ("public", "engine"):
         return _account_windows("a", account_id, limits)
-    if caller.kind == "engine" and charged:
+    if caller.kind == "engine" and charged and not caller.is_preview:
         return _account_windows("p", account_id, limits)
     return _account_windows("b", account_id, limits, BOX_FACTOR)
 
