@@ -177,11 +177,12 @@ const STYLE = `
   .keys { display: none; gap: 14px; margin: 0; margin-inline-start: auto; font-size: 12px; color: var(--soft); }
   .keys span { display: flex; gap: 4px; align-items: center; }
   .foot:not(:has(> :not(.keys))) { display: none; }
+  .more kbd { display: none; }
   @media not (pointer: coarse) { @container (min-width: 480px) { .keys, .foot:not(:has(> :not(.keys))) { display: flex; } .more kbd { display: inline-block; } } }
   .more, .foot button { min-height: 32px; padding: 4px 0; color: var(--accent); background: none; border: 0; font-size: 14px; font-weight: 600; cursor: pointer; text-decoration: none; }
   .more { display: inline-flex; align-items: center; gap: 4px; }
   .more kbd:first-of-type { margin-inline-start: 4px; }
-  .more kbd { display: none; font-weight: 400; }
+  .more kbd { font-weight: 400; }
   .more:hover, .foot button:hover { text-decoration: underline; text-underline-offset: 3px; }
   @media (pointer: coarse) { .open kbd { display: none; } }
   @media (forced-colors: active) { .hit[aria-selected="true"] { outline: 2px solid Highlight; outline-offset: -2px; } mark { background: Mark; color: MarkText; } }
@@ -412,10 +413,10 @@ function makeService(BASE, KEY, given) {
     }
   }
 
-  function refusal(status, body) {
+  function refusal(status, body, wish = {}) {
     if (status === 429) return new Refusal("spent");
     if (![400, 401, 403].includes(status)) return new Refusal("away");
-    if (body?.message) console.error(`Site search: ${/filter/.test(body.code) ? "data-filters: " : ""}${body.message}`);
+    if (body?.message && !wish.isTried) console.error(`Site search: ${wish.filters && /filter/.test(body.code) ? "data-filters: " : ""}${body.message}`);
     return new Refusal("refused");
   }
 
@@ -545,7 +546,7 @@ function makeService(BASE, KEY, given) {
       await clientInfo(true); // The engine's key ended: it expired, or the site was paused for a while.
       return search(wish, signal, false);
     }
-    throw refusal(status, body);
+    throw refusal(status, body, wish);
   }
 
   let popular = null;
@@ -816,7 +817,7 @@ function makeCore(BASE, settings, host, selected) {
     const values = Object.values(context()).flat();
     if (!values.length || !(await service.isOwn())) return service.search(wish, signal);
     try {
-      const found = await service.search({ ...wish, filters: bounds() }, signal);
+      const found = await service.search({ ...wish, filters: bounds(), isTried: true }, signal);
       if (found.total) return found;
     } catch (error) {
       if (error.reason !== "refused") throw error; // No document may have such a field.

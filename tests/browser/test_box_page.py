@@ -53,11 +53,24 @@ class Reader(Person):
         script = "return [...(document.querySelector('#site-search').shadowRoot?.querySelectorAll(arguments[0]) ?? [])]"
         return self.driver.execute_script(script, css)
 
-    def search(self, *keys: str) -> None:
+    def search(self, text: str) -> None:
+        """Type a text into the box, in place of the text in it."""
         from selenium.webdriver.common.action_chains import ActionChains
 
-        self.driver.execute_script("arguments[0].focus()", self.in_box("input")[0])
-        ActionChains(self.driver).send_keys(*keys).perform()
+        self.driver.execute_script("arguments[0].focus(); arguments[0].select()", self.in_box("input")[0])
+        ActionChains(self.driver).send_keys(text).perform()
+
+    def open_all_results(self) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        ActionChains(self.driver).key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(Keys.SHIFT).perform()
+
+    def query(self) -> str:
+        return str(self.in_box("input")[0].get_attribute("value"))
+
+    def titles(self) -> list[str]:
+        return [found.text for found in self.in_box(".hit > .title")]
 
 
 @pytest.fixture
@@ -79,8 +92,6 @@ def _log_in(server: Server, reader: Reader, email: str) -> Customer:
 
 
 def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: Reader) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     customer = _log_in(server, reader, "designs@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
     reader.wait(lambda: reader.in_box("input"), "the box never came")
@@ -110,18 +121,89 @@ def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: 
     reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Suche", "the box never changed")
     reader.set("context-lang", "")
     reader.wait(lambda: "data-context" not in reader.code(), "the choice never went")
-    reader.search("lighthouse", Keys.ENTER)
+    reader.search("lighthouse")
+    reader.open_all_results()
     place = reader.find("#try-view")
     reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits .title"), "the results never came")
     (title,) = place.shadow_root.find_elements("css selector", ".hits .title")
     assert title.text.startswith("Lighthouse tickets")
-    assert title.value_of_css_property("color") in ("rgba(151, 24, 74, 1)", "rgba(255, 159, 190, 1)")
+    (mark,) = title.find_elements("css selector", "mark")
+    assert mark.value_of_css_property("color") in ("rgba(151, 24, 74, 1)", "rgba(255, 159, 190, 1)")
     reader.pick("placement", "modal")
     reader.shows('data-mode="modal"')
     reader.wait(lambda: reader.in_box(".open"), "the button never came")
     reader.pick("placement", "page")
     reader.shows('data-results-url="/search"')
     assert customer.searched() == {}
+
+
+def test_designer_begins_with_a_frequent_search_and_keeps_the_query(server: Server, reader: Reader) -> None:
+    customer = _log_in(server, reader, "begins@example.com")
+    reader.go(f"/sites/{customer.site_id}/box")
+    reader.wait(lambda: reader.query() == "Lighthouse tickets <img", "it did not begin with words of the newest page")
+    reader.wait(lambda: reader.titles(), "the first results never came")
+    for query, visitors in (("hours", 3), ("zeppelin", 5), ("tickets", 2)):
+        for number in range(visitors):
+            customer.search(query, f"visitor-{number}")
+    reader.wait(lambda: customer.searched() == {"zeppelin": 5, "hours": 3, "tickets": 2}, "they were not recorded")
+    reader.go(f"/sites/{customer.site_id}/box")
+    reader.wait(lambda: reader.titles() == ["Opening hours"], "it did not begin with the most frequent search")
+    assert reader.query() == "hours"
+
+    reader.search("lighthouse")
+    reader.wait(lambda: len(reader.titles()) == 2, "the results never came")
+    reader.pick("color", "ruby")
+    color = "return getComputedStyle(arguments[0]).color"
+    ruby = ("rgb(151, 24, 74)", "rgb(255, 159, 190)")
+    reader.wait(
+        lambda: reader.driver.execute_script(color, reader.in_box(".title mark")[0]) in ruby, "the color never changed"
+    )
+    assert (reader.query(), len(reader.titles())) == ("lighthouse", 2)
+    reader.set("theme", "dark")
+    reader.wait(
+        lambda: reader.find("#try-box").value_of_css_property("background-color") == "rgba(23, 29, 35, 1)",
+        "the card stayed light",
+    )
+    assert reader.query() == "lighthouse"
+    reader.in_box("#hit-0")[0].click()
+    assert reader.driver.current_url.endswith("/box"), "results stay closed in the preview"
+    assert customer.used_today() == 10
+    assert customer.searched() == {"zeppelin": 5, "hours": 3, "tickets": 2}
+    assert customer.clicks()[0] == 0
+
+
+def test_designer_works_for_a_key_that_is_restricted_to_another_origin(server: Server, reader: Reader) -> None:
+    customer = _log_in(server, reader, "restricts@example.com")
+    keys = customer.http.get(f"{server.base_url}/api/sites/{customer.site_id}/keys", timeout=30).json()["keys"]
+    (key,) = [key for key in keys if key["type"] == "public"]
+    customer.call(
+        "PUT",
+        f"/api/sites/{customer.site_id}/keys/{key['id']}",
+        {"name": "public", "expires_at": None, "allowed_origins": ["https://www.example.com"]},
+    )
+    reader.go(f"/sites/{customer.site_id}/box")
+    reader.search("hours")
+    reader.wait(lambda: reader.titles() == ["Opening hours"], "the preview finds nothing")
+    assert customer.public_key in reader.code()
+    assert customer.used_today() == 0
+
+
+def test_owner_sets_the_font_and_the_texts(server: Server, reader: Reader) -> None:
+    customer = _log_in(server, reader, "words@example.com")
+    reader.go(f"/sites/{customer.site_id}/box")
+    reader.set("font", "own")
+    reader.set("font-name", 'Palatino "Linotype"</style>')
+    reader.shows('--site-search-font: "Palatino Linotype/style", sans-serif;')
+    reader.press("Change any text of the search box", "summary")
+    reader.set("text-many", "{n} rooms")
+    reader.shows('  texts: {"many":"{n} rooms"},')
+    assert "clientInfo" not in reader.code()
+    reader.search("lighthouse")
+    reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 rooms"], "the text never changed")
+    font = "return getComputedStyle(arguments[0]).fontFamily"
+    assert reader.driver.execute_script(font, reader.in_box(".title")[0]) == '"Palatino Linotype/style", sans-serif'
+    reader.set("font", "system-ui, sans-serif")
+    reader.shows("--site-search-font: system-ui, sans-serif;")
 
 
 def test_owner_is_warned_of_a_color_that_is_hard_to_read(server: Server, reader: Reader) -> None:
@@ -141,8 +223,6 @@ def test_owner_is_warned_of_a_color_that_is_hard_to_read(server: Server, reader:
 
 
 def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     customer = _log_in(server, reader, "tries@example.com")
     reader.go("/docs/search-box")
     reader.set("key", customer.public_key)
@@ -161,7 +241,7 @@ def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) 
     reader.search("lighthouse")
     reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 Treffer"], "the results never came")
     assert len(reader.in_box(".hit")) == 1
-    assert reader.in_box(".title")[0].value_of_css_property("color") == "rgba(200, 0, 0, 1)"
+    assert reader.in_box(".title mark")[0].value_of_css_property("color") == "rgba(200, 0, 0, 1)"
     reader.wait(lambda: 'site-search:search {"query":"lighthouse","total":2' in reader.text, "the event was not shown")
 
     reader.set("texts", "label = Find a page\nmany = {n} pages")
@@ -171,7 +251,8 @@ def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) 
     reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Find a page", "the box never changed")
     reader.set("results", "container")
     reader.shows("<div data-site-search-results></div>")
-    reader.search("lighthouse", Keys.ENTER)
+    reader.search("lighthouse")
+    reader.open_all_results()
     place = reader.find("#try-view")
     reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view never came")
     place.shadow_root.find_elements("css selector", ".hits a")[0].click()

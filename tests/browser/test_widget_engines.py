@@ -104,18 +104,26 @@ def test_box_without_access_to_its_key_logs_how_to_load_it(stub: Stub, visitor: 
     assert len(said) == 1, "and nothing else"
 
 
-def test_engine_requests_are_reported_as_usage_and_the_final_query_is_logged(stub: Stub, visitor: Visitor) -> None:
+def test_typed_query_is_reported_as_one_search_and_the_final_query_is_logged(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     for text in ("o", "pe", "n"):
         before = len(stub.bodies("/indexes/site_1_1/search"))
         visitor.type(text)
         visitor.wait(lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "it never searched")
     visitor.wait(lambda: stub.bodies("/v1/report-usage"), "usage was never reported")
-    assert stub.bodies("/v1/report-usage") == [{"operation": "search", "count": 3, "index": "site_1_1"}]
+    assert stub.bodies("/v1/report-usage") == [{"operation": "search", "count": 1, "index": "site_1_1"}]
     (logged,) = stub.bodies("/api/v1/search-log")
     assert (logged["query"], logged["results_count"]) == ("open", 7)
     assert logged["session_id"]
     assert logged["timestamp"].endswith("Z")
+    visitor.inside(".wipe")[0].click()
+    for text in ("tickets", "x"):
+        before = len(stub.bodies("/indexes/site_1_1/search"))
+        visitor.type(text)
+        visitor.wait(lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "it never searched")
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 2, "another query was never reported")
+    assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1]
+    assert [body["query"] for body in stub.bodies("/api/v1/search-log")] == ["open", "ticketsx"]
 
 
 def test_invalidated_engine_key_is_renewed_only_once_per_search(stub: Stub, visitor: Visitor) -> None:
@@ -148,6 +156,7 @@ def test_failed_usage_report_is_sent_again(stub: Stub, visitor: Visitor) -> None
     stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
     visitor.type("open")
     visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 1, "usage was never reported")
-    visitor.type("s")
+    visitor.inside(".wipe")[0].click()
+    visitor.type("hours")
     visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was never repeated")
     assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1, 1]

@@ -132,12 +132,15 @@ def test_result_list_ends_with_a_complete_row(stub: Stub, visitor: Visitor, mode
 def test_footer_shows_keyboard_hints_on_wide_screens(stub: Stub, visitor: Visitor) -> None:
     _search(stub, visitor, 'data-mode="inline"')
     assert " ".join(_texts(visitor, ".keys")).split() == ["↑", "↓", "Navigate", "↵", "Open", "Esc", "Close"]
+    assert visitor.inside(".more")[0].text.split() == ["All", "results", "⇧", "↵"]
+    assert visitor.inside(".more")[0].accessible_name == "All results"
 
     visitor.driver.set_window_size(500, 900)
     visitor.driver.execute_script(
         "document.querySelector('#site-search').style.width = '340px'; dispatchEvent(new Event('resize'))"
     )
     visitor.wait(lambda: not visitor.inside(".keys")[0].is_displayed(), "the keys stayed")
+    assert visitor.inside(".more")[0].text == "All results"
 
 
 def test_message_without_results_is_below_an_illustration(stub: Stub, visitor: Visitor) -> None:

@@ -207,7 +207,8 @@ class TestContext:
         ]
 
     def test_context_field_without_documents_falls_back_to_all_results(self, stub: Stub, visitor: Visitor) -> None:
-        stub.answers[SEARCH] = [(400, {}), (200, FOUND)]
+        problem = {"message": "No document has a field 'version'.", "code": "invalid_search_filter"}
+        stub.answers[SEARCH] = [(400, problem), (200, FOUND)]
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
         finds(visitor, "Nothing in 2.1, but elsewhere: 7 results")
 
