@@ -64,7 +64,7 @@ def seen(visitor: Visitor, name: str) -> Any:
 
 
 def is_dimmed(visitor: Visitor) -> bool:
-    return visitor.inside("#results")[0].get_attribute("aria-busy") == "true"
+    return bool(visitor.inside("#results")[0].get_attribute("aria-busy") == "true")
 
 
 class TestResponses:
@@ -246,7 +246,8 @@ class TestKeys:
 
 class TestLooks:
     def test_places_that_all_results_share_are_hidden(self, stub: Stub, visitor: Visitor) -> None:
-        hits = [{**hit, "date": "2024-05-01"} for hit in HITS["hits"]]
+        given: Any = HITS["hits"]
+        hits = [{**hit, "date": "2024-05-01"} for hit in given]
         for places, shown in (
             (["docs", "docs"], ["May 1, 2024"] * 2),
             (["docs", "howto"], ["docs · May 1, 2024", "howto · May 1, 2024"]),
