@@ -120,7 +120,7 @@ class Stub:
 
 def _is_popular(sent: Any) -> bool:
     """Whether a request is the box's request for popular searches, which has no query and no hits."""
-    return isinstance(sent, dict) and sent.get("q") == "" and sent.get("limit") == 0
+    return isinstance(sent, dict) and sent.get("q") == "" and "suggestions" in sent
 
 
 def _marked(body: Any, sent: Any) -> Any:

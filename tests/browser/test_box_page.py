@@ -165,6 +165,7 @@ def test_designer_begins_with_a_frequent_search_and_keeps_the_query(server: Serv
         "the card stayed light",
     )
     assert reader.query() == "lighthouse"
+    reader.wait(lambda: len(reader.titles()) == 2, "the results never came back")
     reader.in_box("#hit-0")[0].click()
     assert reader.driver.current_url.endswith("/box"), "results stay closed in the preview"
     assert customer.used_today() == 10

@@ -12,6 +12,7 @@ import requests
 
 from tests.browser.stub import CLOSE, OPEN, SCRIPT_ELEMENT, Stub, page_with, running_stub
 from tests.browser.test_widget import EVIL, Customer, Visitor
+from tests.browser.test_widget_box import press
 from tests.server import Server
 
 pytestmark = pytest.mark.browser
@@ -299,7 +300,8 @@ class TestBesideTheBox:
         visitor.wait(visitor.hits, "the address's search was never shown")
         (field,) = self.fields(visitor)
         field.clear()
-        field.send_keys("lighthouse", Keys.ENTER)
+        field.send_keys("lighthouse")
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.finds("2 results")
         assert visitor.address() == {"q": ["lighthouse"]}
         assert visitor.focused() == "input", "who searches goes on from where they are"
@@ -324,13 +326,14 @@ class TestBesideTheBox:
 
 
 class TestOverThePage:
-    def test_enter_opens_the_overlay_escape_closes_it_and_history_restores_it(
+    def test_shift_enter_opens_the_overlay_escape_closes_it_and_history_restores_it(
         self, customer: Customer, visitor: Searcher
     ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         visitor.open_at(customer, "/index.html?x=1")
-        visitor.type("harbour", Keys.ENTER)
+        visitor.type("harbour")
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.finds("45 results (20 of 45)")
         assert visitor.address() == {"x": ["1"], "q": ["harbour"]}
         box = visitor.inside("dialog[open]")[0].rect
@@ -358,7 +361,7 @@ class TestOverThePage:
         )
         visitor.go("/index.html?q=lighthouse")
         visitor.finds("2 results")
-        visitor.seen("form button")[0].click()
+        visitor.seen("form .close")[0].click()
         visitor.wait(lambda: visitor.address() == {}, "it never closed")
 
     def test_overlay_replaces_the_modal_box(self, customer: Customer, visitor: Searcher) -> None:
@@ -366,7 +369,8 @@ class TestOverThePage:
 
         visitor.open_at(customer, "/index.html", data='data-mode="modal"')
         visitor.inside(".open")[0].click()
-        visitor.press("harbour", Keys.ENTER)
+        visitor.press("harbour")
+        press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.finds("45 results (20 of 45)")
         assert [found.get_attribute("class") for found in visitor.inside("dialog[open]")] == ["all"]
         visitor.press(Keys.ESCAPE)

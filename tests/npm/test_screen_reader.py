@@ -110,6 +110,7 @@ def test_keyboard_search_is_announced_from_field_to_result(stub: Stub, listener:
 
 
 def test_missing_results_are_announced_with_links_and_popular_searches(stub: Stub, listener: Listener) -> None:
+    stub.popular = ["tickets"]
     links = [{"text": "Contact us", "url": "/contact"}]
     stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0, "no_results_links": links})]
     listener.open_box()
