@@ -98,7 +98,8 @@ def open_site(stub: Stub, visitor: Visitor, routers: dict[str, str]) -> Site:
 
 
 def _follow_link(visitor: Visitor, title: str) -> None:
-    visitor.find("#link").click()
+    # Turbo may show a page from its cache first, and replace it while the link is being clicked.
+    visitor.wait(lambda: visitor.find("#link").click() is None, "the link could not be clicked")
     _sees_page(visitor, title)
 
 

@@ -435,7 +435,7 @@ def test_failure_is_reported_and_retry_continues_at_the_same_place(stub: Stub, g
     guest.go("/?q=page")
     guest.finds("30 results (20 of 30)")
     guest.seen(".load")[0].click()
-    guest.finds("Search cannot be reached at the moment.")
+    guest.finds("Search cannot be reached at the moment. (20 of 30)")
     assert len(guest.hits()) == 20, "what was there stays"
     (again,) = [found for found in guest.seen("button") if found.text == "Try again"]
     again.click()
