@@ -1105,7 +1105,7 @@ function build(BASE, host, settings) {
   const nameParts = () => {
     for (const [key, value] of Object.entries({ ...core.marksOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
     for (const [key, value] of Object.entries(core.marksOf("close"))) close.setAttribute(key, value);
-    close.setAttribute("aria-label", text("close"));
+    close.setAttribute("aria-label", `${text("close")} (Esc)`); // It shows the key.
   };
   nameParts();
   core.ready.then(nameParts);
