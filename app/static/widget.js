@@ -113,6 +113,7 @@ const STYLE = `
   .close { display: grid; place-items: center; min-width: 40px; padding: 4px; color: var(--soft); border: 0; }
   .close:hover { color: var(--text); background: var(--chosen); }
   .close > kbd { display: none; }
+  .close > kbd::before { content: "Esc"; }
   @media not (pointer: coarse) { .close > kbd { display: block; } .close > svg { display: none; } }
   dialog .panel { min-height: 0; flex: 0 1 auto; }
   @media (min-width: 720px) { dialog { top: 8vh; border-radius: calc(1.75 * var(--radius)); } }
@@ -1101,7 +1102,7 @@ function build(BASE, host, settings) {
   const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, notice, status, list, foot);
   if (!isModal) core.input = input;
   const form = make("form", { role: "search", ...own }, core.field(input), told);
-  const close = make("button", { type: "button", class: "close" }, make("kbd", { "aria-hidden": "true", dir: "ltr" }, "Esc"), icon("clear"));
+  const close = make("button", { type: "button", class: "close" }, make("kbd", { "aria-hidden": "true", dir: "ltr" }), icon("clear"));
   const nameParts = () => {
     for (const [key, value] of Object.entries({ ...core.marksOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
     for (const [key, value] of Object.entries(core.marksOf("close"))) close.setAttribute(key, value);
