@@ -1207,6 +1207,7 @@ function build(BASE, host, settings) {
     telling = setTimeout(() => told.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCED_MS);
   }
 
+  const chooseFirst = () => { if (choosesFirst()) choose([...list.querySelectorAll("#answer, #hit-0")].find(isSeen)); };
   const isSeen = (element) => element.getClientRects().length > 0; // The page may hide parts.
 
   // A message without results stands below its picture.
@@ -1346,7 +1347,7 @@ function build(BASE, host, settings) {
     }
     hideSame(made);
     present(core.counted(answer), [...searched, ...quoted, ...made, ...titles], [moreElement()], above, quoted);
-    if (choosesFirst()) choose([...list.querySelectorAll("#answer, #hit-0")].find(isSeen));
+    chooseFirst();
   }
 
   // Where all results are in the same place of their site, it says nothing.
@@ -1547,8 +1548,10 @@ function build(BASE, host, settings) {
   });
   function resume() {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
-    if (!list.hidden || status.hasChildNodes()) open(true);
-    else if (!input.value.trim()) showStart();
+    if (!list.hidden || status.hasChildNodes()) {
+      open(true);
+      chooseFirst();
+    } else if (!input.value.trim()) showStart();
     else if (!latest) search(); // It was filled before.
   }
   on(input, "focus", resume);

@@ -193,6 +193,16 @@ class TestKeys:
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         assert stub.bodies("/api/v1/click")[0]["position"] == 1
 
+    def test_first_result_is_chosen_again_when_the_dialog_opens_again(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor, 'data-mode="modal"')
+        visitor.inside(".open")[0].click()
+        visitor.type("open")
+        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not chosen")
+        press(visitor, "\ue00c")  # Escape
+        assert not visitor.inside("[aria-selected=true]")
+        visitor.inside(".open")[0].click()
+        assert visitor.inside("#hit-0[aria-selected=true]")
+
     def test_enter_before_the_response_opens_the_first_result_of_the_text_as_typed(
         self, stub: Stub, visitor: Visitor
     ) -> None:
