@@ -10,7 +10,7 @@ from flask import Flask
 APP = Path(__file__).resolve().parents[2] / "app"
 SPRITE = APP / "static" / "icons.svg"
 ICONS = (
-    "arrow-left-right", "braces", "chart-column", "file-text", "globe", "inbox", "layout-dashboard",
+    "arrow-left-right", "braces", "chart-column", "circle-check", "file-text", "globe", "inbox", "layout-dashboard",
     "list-filter", "list-ordered", "message-square-text", "panel-top", "pin", "search", "sliders-horizontal",
     "split",
 )  # fmt: skip
