@@ -68,6 +68,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 """Groups of words that mean the same in the documentation: words that people search for, and those that it uses."""
 
 RANKS: Mapping[str, int] = {
+    "/docs/billing": -1,
     "/docs/reference*": -3,
     "/docs/architecture": -4,
     "/docs/benchmarks": -4,

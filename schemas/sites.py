@@ -32,7 +32,9 @@ class SiteUrl(Text):
         try:
             domain_of(complete_url(url) if self.bare else url)
         except ValueError as error:  # Includes the UnicodeError of idna.
-            raise ValidationError([Problem("must be a web address, such as https://www.example.com", "invalid_url")]) from error
+            raise ValidationError(
+                [Problem("must be a web address, such as https://www.example.com", "invalid_url")]
+            ) from error
         return url
 
 

@@ -335,7 +335,6 @@ class PreviewAnswerSchema(Schema):
     document = fields.Dict(required=True, allow_none=True)
     reason = fields.String(
         metadata={
-            "description": "Why `document` is null; or `needs_browser`: the document shows the page as the server "
-            "sends it, but runs render it."
+            "description": "Why `document` is null; or `needs_browser`: runs render the page, unlike the preview."
         }
     )

@@ -36,7 +36,7 @@ _HOURS = (1, 1, 1, 1, 1, 2, 3, 6, 12, 18, 19, 16, 12, 15, 18, 17, 14, 10, 7, 6, 
 
 
 class ExampleResult(NamedTuple):
-    """What a query finds.
+    """Results of a query.
 
     Attributes:
         total: Number of matching documents.

@@ -52,7 +52,7 @@ def test_lookup_of_an_invalid_url_shows_the_error_and_preserves_the_input(
 ) -> None:
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={asked}")
     assert person.response.status_code == 400
-    assert person.alerts == ["The URL must be an absolute http or https URL."]
+    assert person.alerts == ["The URL must be a web address, such as https://www.example.com."]
     assert person.page.one("input", name="url").attributes["value"] == asked
 
 
