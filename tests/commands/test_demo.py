@@ -229,7 +229,7 @@ def test_demo_has_a_month_of_example_searches_that_one_click_removes(demo: Demo)
 
     shown = analytics()
     assert shown["total_searches"] > 500
-    assert len([day for day in shown["series"] if day["searches"]]) >= 29
+    assert len([day for day in shown["series"] if day["searches"]]) >= 27
     assert 0.3 < shown["click_through_rate"] < 0.8
     assert {"sharepoint", "salesforce"} <= {each["query"] for each in shown["zero_result_queries"]}
     assert len({day["searches"] for day in shown["series"]}) > 10, "days differ"

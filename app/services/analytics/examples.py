@@ -21,7 +21,7 @@ from app.services.analytics.event_retention import erase_visitor
 from app.services.analytics.visitors import session_visitor
 from app.storage.database import Database
 
-DAYS = 30
+DAYS = 28
 VISITORS = 90
 SEARCHES_PER_WEEKDAY, SEARCHES_PER_WEEKEND_DAY = (24, 44), (7, 14)
 """Least and most searches of a day."""
@@ -52,7 +52,7 @@ class ExampleResult(NamedTuple):
 def add_examples(
     database: Database, site_id: int, queries: Sequence[str], find: Callable[[str], ExampleResult]
 ) -> None:
-    """Add searches and clicks of the last 30 days to the analytics of a site. They are the same in every demo.
+    """Add searches and clicks of the last 28 days to the analytics of a site. They are the same in every demo.
 
     Args:
         queries: The most frequent first.
