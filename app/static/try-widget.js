@@ -187,7 +187,8 @@
     box = null;
     if (isDesigner) showDesign();
     results.hidden = !isDesigner && value("results") !== "container";
-    results.toggleAttribute("data-site-search-results", !results.hidden);
+    if (results.hidden) results.removeAttribute("data-site-search-results");
+    else results.dataset.siteSearchResults = host.id; // The documentation's own search box is on the page, too.
     const isPublic = (options.key || "").startsWith("svc_pub_");
     empty.textContent = isPublic ? "" : options.key ? "Use only a public key (svc_pub_…) in a page." : "Enter a public key below to show the search box here.";
     if (!isPublic) return;

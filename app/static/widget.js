@@ -1012,7 +1012,8 @@ function makeCore(BASE, settings, host, selected) {
 
 // --- The full view.
 
-const pageResults = () => document.querySelector("[data-site-search-results]");
+// The page's place for results: of this box, where the place names one by its id.
+const pageResults = (host) => [...document.querySelectorAll("[data-site-search-results]")].find(({ dataset }) => !dataset.siteSearchResults || dataset.siteSearchResults === host?.id) ?? null;
 
 const showFull = async (BASE, core, wish, isWanted = () => true) => {
   const [{ showResults }] = await Promise.all([import(`${BASE}/widget-results.js`), core.ready]);
@@ -1306,7 +1307,7 @@ function build(BASE, host, settings) {
 
   function moreElement() {
     const address = settings.resultsUrl && resultsAddress(input.value.trim());
-    const isLink = address && !pageResults();
+    const isLink = address && !pageResults(host);
     const more = make(isLink ? "a" : "button",
       { class: "more", part: "more", "aria-keyshortcuts": "Shift+Enter", ...core.marksOf("more"), ...(isLink ? { href: address.href } : { type: "button" }) },
       text("more"), ...keyCaps(["⇧", "↵"]));
@@ -1519,7 +1520,7 @@ function build(BASE, host, settings) {
     stop();
     const now = latest;
     core.remember(query);
-    const container = pageResults();
+    const container = pageResults(host);
     const address = !container && settings.resultsUrl && resultsAddress(query);
     if (address) {
       location.assign(address.href);
@@ -1646,8 +1647,8 @@ function build(BASE, host, settings) {
   // The page's place for results, which may come with a later page.
   let container = null;
   function fillPlace() {
-    if (pageResults() === container) return;
-    container = pageResults();
+    if (pageResults(host) === container) return;
+    container = pageResults(host);
     if (container) showView();
   }
   const showView = () =>
@@ -1737,7 +1738,7 @@ function attach(script) {
     }
     if (boxes.includes(box)) return box.fillPlace();
     const host = document.querySelector(selector);
-    const container = pageResults();
+    const container = pageResults(host);
     if (host && (!host.shadowRoot || left.delete(host))) box = build(BASE, host, settings);
     else if (!host && container && container !== place) fillPlace(container);
   }
@@ -1759,7 +1760,7 @@ function attach(script) {
       console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
       return;
     }
-    if (!host && !pageResults()) console.error(`Site search: there is no element ${selector} to put the box into.`);
+    if (!host && !pageResults(host)) console.error(`Site search: there is no element ${selector} to put the box into.`);
     followers.set(name, renew);
     checkAttributes(given);
     follow();

@@ -33,7 +33,7 @@ def test_owner_can_create_a_webhook_and_see_why_deliveries_fail(
     ann.go("/api/webhooks")
     ann.fill(url="ftp://example.com/")
     ann.press("Create webhook")
-    ann.sees("must be an absolute http or https URL")
+    ann.sees("must be a web address, such as")
     wrong["mistake"] = look()
     ann.fill(url=URL)
     ann.press("Create webhook")

@@ -199,9 +199,9 @@ class TestKeys:
         visitor.type("open")
         visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not chosen")
         press(visitor, "\ue00c")  # Escape
-        assert not visitor.inside("[aria-selected=true]")
+        visitor.wait(lambda: not visitor.inside("[aria-selected=true]"), "the dialog did not close")
         visitor.inside(".open")[0].click()
-        assert visitor.inside("#hit-0[aria-selected=true]")
+        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "nothing was chosen again")
 
     def test_enter_before_the_response_opens_the_first_result_of_the_text_as_typed(
         self, stub: Stub, visitor: Visitor
