@@ -202,8 +202,10 @@ def test_owner_sets_the_font_and_the_texts(server: Server, reader: Reader) -> No
     assert "clientInfo" not in reader.code()
     reader.search("lighthouse")
     reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 rooms"], "the text never changed")
-    font = "return getComputedStyle(arguments[0]).fontFamily"
-    assert reader.driver.execute_script(font, reader.in_box(".title")[0]) == '"Palatino Linotype/style", sans-serif'
+    # In one step, since further responses may replace the rows.
+    title = "document.querySelector('#site-search').shadowRoot.querySelector('.title')"
+    font = reader.driver.execute_script(f"return getComputedStyle({title}).fontFamily")
+    assert font == '"Palatino Linotype/style", sans-serif'
     reader.set("font", "system-ui, sans-serif")
     reader.shows("--site-search-font: system-ui, sans-serif;")
 
