@@ -188,7 +188,8 @@ class DiskStore(Store):
                 entry = self.open_indexes.get(name)
                 # A process that was killed while writing leaves drafts behind.
                 sweep_drafts(entry.folder)
-                own.index, own.after_close = entry.index_for_writing(), entry.after_writer
+                own.index, own.folder = entry.index_for_writing(), entry.folder
+                own.after_close = entry.after_writer
                 if len(documents) > MAX_UNCHECKED_DELETES:
                     own.merges = MergeWatch(entry.folder, self.watched_seconds)
         except BaseException:

@@ -129,7 +129,11 @@ def write_meta(generation: Path, meta: Mapping[str, Any]) -> None:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replace the state file atomically: after a crash it contains either the old or the new state."""
+    """Replace the state file atomically: after a crash or a power failure it contains the old or the new state.
+
+    The generation that it names is flushed to disk first.
+    """
+    sync_folder(folder / state.generation)
     _replace(folder / STATE_FILE, state.to_json())
 
 

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import tantivy
 
 from backends.base import Document
 from backends.embedded.index.documents import searched_characters, to_tantivy
-from backends.embedded.index.generations import MergeWatch
+from backends.embedded.index.generations import MergeWatch, sync_folder
 from backends.embedded.index.locks import Lease
 from backends.embedded.index.schema import ID
 from backends.embedded.index.snapshots import Snapshot
@@ -109,6 +110,7 @@ class OpenWriter:
 
     Attributes:
         index: Index to write to; ``None`` until it is chosen.
+        folder: Folder of the chosen index; ``None`` in memory.
         merges: Merges during which other writes may take over the writer; ``None`` if they may not.
         writer: ``None`` until the first write begins.
         after_close: Called under the lock when the writer has been closed.
@@ -116,6 +118,7 @@ class OpenWriter:
 
     lease: Lease
     index: tantivy.Index | None = None
+    folder: Path | None = None
     merges: MergeWatch | None = None
     writer: tantivy.IndexWriter | None = None
     after_close: Callable[[], None] | None = None
@@ -270,6 +273,9 @@ class Store(ABC):
             index, writer = own.begin(conversion.documents)
             yield Writing(index, writer, dynamic_columns, conversion)
             writer.commit()
+            if own.folder is not None:
+                # Tantivy flushes the files of a commit, but not the rename that makes it the current one.
+                sync_folder(own.folder)
         except BaseException:
             own.merges = None  # After a failure, nobody takes over the writer.
             # Merges of earlier commits would survive a rollback and could replace ``meta.json`` after the lock is
