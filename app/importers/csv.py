@@ -21,11 +21,14 @@ from app.importers.records import (
     UnreadableFile,
     read_lines,
 )
-from app.wording import counted
+from app.wording import counted, number
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from schemas.validation.problems import Problem, printable_name
 
 csv.field_size_limit(MAX_RECORD_BYTES)  # For the whole process; pages may exceed the default of 128 KiB.
+
+MAX_COLUMNS = 16_384
+"""Maximum number of columns, as in Excel, since each takes memory even if its name is empty."""
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 _MAY_BE_EMPTY = _STANDARD.intersection(REQUIRED_FIELDS, STRING_FIELDS)
@@ -50,8 +53,8 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
         fields_of: Returns the fields that the columns fill; by default, each column fills the field with its name.
 
     Raises:
-        UnreadableFile: The first line is missing or empty; there are too many consecutive blank lines; or
-            ``fields_of`` raised it.
+        UnreadableFile: The first line is missing or empty, or has too many columns; there are too many consecutive
+            blank lines; or ``fields_of`` raised it.
     """
     lines = _Lines(stream)
     reader = csv.reader(lines, delimiter=lines.read_delimiter(), strict=True)
@@ -163,13 +166,16 @@ def _fitness(first: str, second: str, delimiter: str) -> tuple[int, bool, int]:
 
 def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
     try:
-        names = [name.strip() for name in lines.read_record(reader)]
+        cells = lines.read_record(reader)
     except StopIteration:
         raise UnreadableFile(Problem("is empty; its first line must name the columns", "required")) from None
     except csv.Error as error:
         raise UnreadableFile(Problem(f"has a first line that {_explain(error)}", "invalid_csv")) from error
     if lines.problem is not None:
         raise UnreadableFile(Problem(f"has a first line that {lines.problem}", lines.problem.code))
+    if len(cells) > MAX_COLUMNS:
+        raise UnreadableFile(Problem(f"has more than {number(MAX_COLUMNS)} columns", "too_many_columns"))
+    names = [name.strip() for name in cells]
     if not any(names):
         raise UnreadableFile(Problem("has a first line without column names", "required"))
     distinct_names: set[str] = set()

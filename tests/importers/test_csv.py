@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.importers.csv import read_csv
+from app.importers.csv import MAX_COLUMNS, read_csv
 from app.importers.records import MAX_RECORD_BYTES, BadLine, Record, UnreadableFile
 from schemas.validation.problems import Problem
 
@@ -152,10 +152,18 @@ def test_columns_can_be_mapped_to_other_fields() -> None:
     ]
 
 
-def test_first_line_with_hundreds_of_thousands_of_columns_is_read_in_linear_time() -> None:
-    columns = ",".join(f"c{number}" for number in range(300_000))
+def test_first_line_with_the_most_columns_is_read_in_linear_time() -> None:
+    columns = ",".join(f"c{number}" for number in range(MAX_COLUMNS))
     begun = time.process_time()
     assert read(f"{columns}\n1") == [
-        BadLine(2, Problem("has 1 cell, but the first line has 300,000 columns", "column_count"))
+        BadLine(2, Problem("has 1 cell, but the first line has 16,384 columns", "column_count"))
     ]
     assert time.process_time() - begun < 3
+
+
+@pytest.mark.parametrize("name", ["", "c"])
+def test_file_with_too_many_columns_is_rejected_before_they_take_memory(name: str) -> None:
+    text = ",".join(["id", *(name and f"{name}{number}" for number in range(MAX_COLUMNS))])
+
+    with pytest.raises(UnreadableFile, match="has more than 16,384 columns"):
+        read(f"{text}\n1")
