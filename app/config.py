@@ -387,6 +387,11 @@ def _stored_secret(path: Path) -> str:
             pass  # Another process was first; its secret applies.
         finally:
             fresh.unlink()
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # The file's name must not be lost either.
+        finally:
+            os.close(folder)
     secret = path.read_text().strip()
     if len(secret) < 32:
         raise ConfigurationError(f"{path} does not contain a secret of at least 32 characters.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,20 @@ class TestSecret:
         assert first.secret_key == second.secret_key
         assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
         assert [file.name for file in tmp_path.iterdir()] == ["secret_key"]
+
+    def test_power_failure_keeps_the_secret_and_its_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All keys are hashed with it."""
+        flushed: list[tuple[int, list[str]]] = []
+
+        def flush(descriptor: int) -> None:
+            status = os.fstat(descriptor)
+            names = os.listdir(descriptor) if stat.S_ISDIR(status.st_mode) else []
+            flushed.append((status.st_ino, names))
+
+        monkeypatch.setattr(os, "fsync", flush)
+        load(tmp_path)
+
+        assert flushed == [((tmp_path / "secret_key").stat().st_ino, []), (tmp_path.stat().st_ino, ["secret_key"])]
 
     def test_each_installation_gets_its_own_secret(self, tmp_path: Path) -> None:
         assert load(tmp_path / "a").secret_key != load(tmp_path / "b").secret_key
