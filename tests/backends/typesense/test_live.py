@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
-import backends.servers.http
+import backends.servers.sending
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL, SearchQuery
 from backends.registry import create_backend
@@ -46,7 +46,7 @@ class TestARealTypesense(TypesensePromises, MatchingContract, BackendContract):
 def test_body_that_arrives_in_pieces_keeps_every_character(
     backend: TypesenseBackend, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backends.servers.http, "_PIECE", piece)
+    monkeypatch.setattr(backends.servers.sending, "_PIECE", piece)
     text, name = "— " * 5000, "site_pieces"
     backend.create_index(name)
     case = Case(backend, name)
