@@ -311,8 +311,16 @@ SHELL = "<!doctype html><title>App</title>{text}<div id=app></div><script src=/a
     ],
 )
 def test_preview_says_that_a_run_renders_the_page(
-    tmp_path: Path, website: Website, text: str, options: dict[str, Any], content: str | None, reason: str | None
+    tmp_path: Path,
+    website: Website,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    options: dict[str, Any],
+    content: str | None,
+    reason: str | None,
 ) -> None:
+    # A preview renders nothing, so the setting is enough, even where the extra is not installed.
+    monkeypatch.setattr("app.runtime.BROWSER_PACKAGES", ())
     website.pages["/app"] = Answer(SHELL.format(text=text).encode(), headers={"Content-Type": "text/html"})
     with crawling_tenant(tmp_path, website, crawl_browser="/usr/bin/chromium") as tenant:
         answer = look(tenant, website.address("/app"), **options)
