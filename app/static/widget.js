@@ -24,7 +24,7 @@
 const PACE_MS = 120; // Between the starts of two searches while keys come.
 const SLOW_LINE_MS = 300; // A response that takes longer comes over a slow line: one request at a time, and not more often.
 const STALE_MS = 2000; // After which a search for an older text is given up, so that the latest text has its turn.
-const SETTLED_MS = 300; // After which the page is told of results: between keystrokes, nobody meant them.
+const SETTLED_MS = 300; // Before the event "search": results between two keystrokes are not what the visitor looked for.
 const PAUSE_MS = 1500; // After which results that stand are what was looked for.
 const SLOW_MS = 250; // After which somebody is told to wait.
 const ANNOUNCED_MS = 500; // A screen reader is told what stands, not each keystroke's result.

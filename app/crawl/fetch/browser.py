@@ -185,7 +185,7 @@ class Browser:
                 try:
                     return await visit.render(context)
                 finally:
-                    # Whatever happened to the page: its scripts would otherwise continue beside the next pages.
+                    # In every case, because the scripts of the page would otherwise continue beside the next pages.
                     is_usable = not limit.expired() and await _close(context)
         except (Error, TimeoutError) as error:
             failure = await self._explain(chromium, error)

@@ -1,4 +1,4 @@
-"""Example searches and clicks of a month, which the demo shows until somebody removes them."""
+"""Example searches and clicks of a month, which the demo shows until they are removed."""
 
 from __future__ import annotations
 
