@@ -62,6 +62,7 @@ lint: $(DEV_STAMP)  ## Check style, types, import directions, and dead code
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	! $(BIN)/vulture | grep -E 'unused (class|function|import|method|property)'
+	@echo "The ten longest modules:"; find app backends schemas -name '*.py' | xargs wc -l | sort -rn | sed -n 2,11p
 
 bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py

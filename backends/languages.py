@@ -30,7 +30,7 @@ class Language:
         articles: Endings of definite nouns that the stemmer leaves (*rutan*: *ruta*), separated by spaces.
         genitive: Ending of the genitive after a vowel, if the stemmer treats many nouns differently without it.
         elides: Whether words lose their vowel before another vowel (*l'eau*).
-        tonal: Whether accents distinguish words; see :mod:`backends.embedded.analysis.languages`.
+        tonal: Whether accents distinguish words; see :mod:`backends.analysis.languages`.
     """
 
     name: str

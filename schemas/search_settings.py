@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.filters import count_values, parse_filter
 from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS

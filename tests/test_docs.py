@@ -358,13 +358,6 @@ def test_readme_has_at_most_160_lines() -> None:
     assert [line for line in README.splitlines() if len(line) > 120] == []
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_prose_lines_have_at_most_120_characters(name: str) -> None:
-    """Rows of tables and single words, such as the full name of a test, cannot be broken."""
-    long = [line for line in PAGES[name].splitlines() if len(line) > 120 and not line.startswith("|")]
-    assert [line for line in long if len(line.split()) > 1] == []
-
-
 def headings(text: str) -> list[str]:
     prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
     return [anchor_of(title) for title in re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)]

@@ -15,8 +15,8 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Any
 
-from backends.embedded.analysis.languages import stems
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.languages import stems
+from backends.analysis.normalization import terms_of
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Not, Or, all_of, fields_of, parse_filter
 from backends.languages import LANGUAGES

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import orjson
 import tantivy
 
+from backends.analysis.normalization import terms_of
 from backends.base import Document, SearchBackend, SearchResult, TakeHit, TitleMatch, distinct_titles, engine_identity
-from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import stored_ids
 from backends.embedded.index.memory import MemoryStore

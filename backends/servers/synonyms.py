@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.embedded.analysis.languages import stems_of_terms
+from backends.analysis.languages import stems_of_terms
 from backends.languages import LANGUAGES
 from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
 from backends.servers.tokenizer import QueryPart, query_parts, split_words

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.normalization import fold
 from backends.languages import LANGUAGES
 from backends.query import SearchSettings
 from backends.text import (

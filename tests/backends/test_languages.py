@@ -7,8 +7,8 @@ import re
 import pytest
 import Stemmer
 
-from backends.embedded.analysis.languages import recognize, stem, stop_words
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.languages import recognize, stem, stop_words
+from backends.analysis.normalization import fold
 from backends.languages import LANGUAGES
 
 STEMMED = [code for code, language in LANGUAGES.items() if language.stemmer]

@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.services.accounts.accounts import email_key
-from backends.embedded.analysis import languages
-from backends.embedded.analysis.normalization import analyze
+from backends.analysis import languages
+from backends.analysis.normalization import analyze
 from backends.embedded.index import documents
 from backends.embedded.query.parser import Phrase
 from backends.embedded.results import folding

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from unittest.mock import patch
 
+from backends.analysis import compounds, languages
 from backends.base import Document
 from backends.embedded import search
-from backends.embedded.analysis import compounds, languages
 from backends.embedded.index.snapshots import SnapshotCache
 from backends.embedded.query import (
     parser,

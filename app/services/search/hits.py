@@ -19,9 +19,9 @@ from prometheus_client import Counter
 
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
 from app.services.embedding.stored_vectors import best_cosines
+from backends.analysis.languages import recognize, stop_words
+from backends.analysis.normalization import terms_of
 from backends.base import Hit, SearchBackend, SearchResult, TakeHit
-from backends.embedded.analysis.languages import recognize, stop_words
-from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.query.parser import parse_query
 from backends.embedded.query.ranking import RANKING
 from backends.errors import ReplyTooLarge

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import tantivy
 
+from backends.analysis.compounds import compound_keys
+from backends.analysis.languages import has_tones, recognize, toned_words
+from backends.analysis.normalization import analyze
 from backends.base import Document
-from backends.embedded.analysis.compounds import compound_keys
-from backends.embedded.analysis.languages import has_tones, recognize, toned_words
-from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index.schema import (
     COMPOUNDS,
     DATE,

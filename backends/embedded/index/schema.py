@@ -17,7 +17,7 @@ from typing import Final
 
 import tantivy
 
-from backends.embedded.analysis.normalization import ANALYZER, TOKENIZER
+from backends.analysis.normalization import ANALYZER, TOKENIZER
 from backends.errors import BackendUnavailable
 from backends.sections import SECTIONS
 from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import tantivy
 
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.normalization import fold
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.relaxations import required_clauses
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm

@@ -9,7 +9,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Self
 
-from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
+from backends.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
 from backends.text import ABBREVIATION, MAX_JOINED_CHARS, MAX_PARTS, QUOTE_IN_WORD, WORD, straight_quotes, word_parts
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import tantivy
 
-from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, graphemes
+from backends.analysis.normalization import UNSEGMENTED_RUN, graphemes
 from backends.embedded.query.parser import ParsedQuery, QueryTerm
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.scoring import SIGNALS, Signal, score_signals

@@ -12,7 +12,7 @@ from itertools import islice, pairwise, product
 
 import tantivy
 
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.normalization import fold
 from backends.embedded.index.schema import FILTER_TERMS, WORD_PARTS, equality_term, section_term, title_beginning
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking

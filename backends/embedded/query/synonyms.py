@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.embedded.analysis.languages import stems
+from backends.analysis.languages import stems
 from backends.embedded.query.parser import Phrase, query_terms_of
 from backends.query import MAX_USED_SYNONYMS, Synonyms, synonyms_split
 

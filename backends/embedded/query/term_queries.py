@@ -8,7 +8,7 @@ from functools import partial
 
 import tantivy
 
-from backends.embedded.analysis.languages import TONAL, UNKNOWN, toned
+from backends.analysis.languages import TONAL, UNKNOWN, toned
 from backends.embedded.index.schema import FILTER_TERMS, LANGUAGE, TONED, WORD_PARTS, toned_column
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import Ranking

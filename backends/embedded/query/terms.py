@@ -11,7 +11,7 @@ import tantivy
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from backends.embedded.analysis.languages import (
+from backends.analysis.languages import (
     TONAL,
     has_tones,
     likely_languages,
@@ -20,7 +20,7 @@ from backends.embedded.analysis.languages import (
     stems,
     stop_words,
 )
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.normalization import fold
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind
 from backends.embedded.query.ranking import RANKING, Ranking

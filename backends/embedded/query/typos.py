@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import tantivy
 from rapidfuzz.distance import OSA
 
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.embedded.index.documents import MAX_INDEXED_CHARS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM

@@ -10,8 +10,8 @@ from itertools import islice
 from operator import itemgetter
 from os.path import commonprefix
 
-from backends.embedded.analysis.compounds import compounding, compounds_of
-from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
+from backends.analysis.compounds import compounding, compounds_of
+from backends.analysis.languages import prefixes, sharing_stem, stem, stems
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.parser import QueryTerm, TermKind

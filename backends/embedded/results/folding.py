@@ -8,7 +8,7 @@ from collections.abc import Set
 from functools import lru_cache
 from itertools import pairwise
 
-from backends.embedded.analysis.normalization import FRACTIONS, NUMERO, SILENT, ZERO_WIDTH_SPACE, compose, fold
+from backends.analysis.normalization import FRACTIONS, NUMERO, SILENT, ZERO_WIDTH_SPACE, compose, fold
 from backends.text import without_ascii
 
 _POSSIBLE_LIGATURES = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from backends.embedded.analysis.normalization import ANALYZER, compose, terms_of
+from backends.analysis.normalization import ANALYZER, compose, terms_of
 from backends.embedded.results.matches import MAX_GAP, MAX_MATCHES, MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import MAX_SENTENCES_CHARS, Span, merged, without_lone_stop_words

@@ -16,7 +16,7 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, terms_of
+from backends.analysis.normalization import UNSEGMENTED_RUN, terms_of
 from backends.embedded.results.folding import Places, fold_char, fold_text
 
 MAX_MATCHES = 400

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.query import SearchSettings
 from backends.servers.tokenizer import (
     folded_words,

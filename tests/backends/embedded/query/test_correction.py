@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends.analysis.normalization import fold
 from backends.base import Matched
-from backends.embedded.analysis.normalization import fold
 from backends.embedded.query.typos import edits
 from backends.query import Highlight, SearchSettings, SortKey
 from tests.backends.contract import page

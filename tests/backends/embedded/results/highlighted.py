@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from backends.embedded.analysis.normalization import fold, terms_of
+from backends.analysis.normalization import fold, terms_of
 from backends.embedded.results.highlighting import HighlightTerms, TermMatches
 from backends.highlighting import Highlighter
 from backends.query import Highlight

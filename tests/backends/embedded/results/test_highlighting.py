@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.embedded.results.highlighting import HighlightTerms, TermMatches
 from backends.embedded.results.matches import MatchTerms, find_matches
 from backends.query import Highlight

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.embedded.results.folding import fold_text
 from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from tests.backends.embedded.results.highlighted import texts

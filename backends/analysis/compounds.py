@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 
-from backends.embedded.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words, with_articles
-from backends.embedded.analysis.normalization import ANALYZER
+from backends.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words, with_articles
+from backends.analysis.normalization import ANALYZER
 from backends.languages import LANGUAGES
 
 MIN_PART_LETTERS = 3

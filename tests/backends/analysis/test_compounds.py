@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.embedded.analysis.compounds import _keys, compound_keys
+from backends.analysis.compounds import _keys, compound_keys
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from backends.embedded.analysis.languages import has_tones, toned, toned_words
+from backends.analysis.languages import has_tones, toned, toned_words
 from backends.query import SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of

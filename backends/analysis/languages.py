@@ -18,7 +18,7 @@ from itertools import chain
 
 import Stemmer
 
-from backends.embedded.analysis.normalization import fold
+from backends.analysis.normalization import fold
 from backends.languages import LANGUAGES, Language
 from backends.text import INDIAN, beyond_ascii, normalized
 

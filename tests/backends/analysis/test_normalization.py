@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backends.embedded.analysis import normalization
-from backends.embedded.analysis.languages import _words, toned_words
-from backends.embedded.analysis.normalization import (
+from backends.analysis import normalization
+from backends.analysis.languages import _words, toned_words
+from backends.analysis.normalization import (
     ANALYZER,
     UNSEGMENTED_RUN,
     analyze,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.embedded.analysis.languages import (
+from backends.analysis.languages import (
     UNKNOWN,
     _ballots,
     language_votes,
@@ -19,7 +19,7 @@ from backends.embedded.analysis.languages import (
     stems,
     stop_words,
 )
-from backends.embedded.analysis.normalization import terms_of
+from backends.analysis.normalization import terms_of
 from backends.languages import LANGUAGES
 from backends.query import SearchSettings
 from tests.backends.contract import page
