@@ -41,7 +41,7 @@ from app.services.engines import ENGINE_FAILURES, ENGINE_NOT_ASKED, ENGINE_SECON
 from app.services.health import DATABASE
 from app.services.indexing.site_indexes import find_lagging
 from app.services.operator_reports import EngineUsage, list_engine_usage
-from app.services.search.hits import MIXED_SEARCHES
+from app.services.search.mixed_order import MIXED_SEARCHES
 from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
 from app.web.hosts import is_forwarded, is_loopback

@@ -41,7 +41,7 @@ from app.services.indexing.indexer import Indexer
 from app.services.indexing.site_indexes import Rebuilder
 from app.services.mail.delivery import Mailer
 from app.services.mail.notices import queue_notice
-from app.services.search.hits import MixedOrder
+from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs

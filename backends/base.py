@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from backends.errors import ReplyTooLarge
 from backends.query import FieldKinds, SearchQuery, SearchSettings
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
@@ -79,9 +80,9 @@ class Hit:
 
     Attributes:
         id: The document's identifier as sent.
-        json: The document as a JSON object (UTF-8): all its fields, plus ``""`` for missing fields
-            that every hit must have. Bytes, so that a response can include them without decoding.
-        formatted: The same fields with matches marked, if requested.
+        json: The document as a JSON object (UTF-8): the query's ``returned_fields``, or all fields, plus ``""`` for
+            missing fields that every hit must have. Bytes, so that a response can include them without decoding.
+        formatted: Fields with matches marked, if requested.
         sections: Sections that match the query, best first; ``None`` if not requested.
         explanation: Reasons for its position, as JSON, if requested; the members depend on the engine.
         find_passage: Returns the passage that best matches the query, if the query has ``answers``.
@@ -101,16 +102,27 @@ class Hit:
         return decoded
 
 
-TakeHit = Callable[[Hit], None]
+def select_fields(document: Mapping[str, Any], query: SearchQuery) -> dict[str, Any]:
+    """Return the fields of a document that hits of a query contain."""
+    returned = document if query.returned_fields is None else query.returned_fields
+    return {name: value for name, value in document.items() if name in returned}
 
 
-def hand_over(hits: Iterable[Hit], take: TakeHit | None) -> tuple[Hit, ...]:
-    """Pass each hit to ``take`` as soon as it is built, or return all hits if ``take`` is ``None``."""
-    if take is None:
+def within_budget(hits: Iterable[Hit], max_bytes: int | None) -> tuple[Hit, ...]:
+    """Return the hits, and stop building them as soon as they exceed a query's ``max_bytes``.
+
+    Raises:
+        ReplyTooLarge: The hits exceed the limit.
+    """
+    if max_bytes is None:
         return tuple(hits)
+    kept: list[Hit] = []
     for hit in hits:
-        take(hit)
-    return ()
+        max_bytes -= len(hit.json) + (0 if hit.formatted is None else len(orjson.dumps(hit.formatted)))
+        if max_bytes < 0:
+            raise ReplyTooLarge
+        kept.append(hit)
+    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +263,8 @@ class SearchBackend(ABC):
         """
 
     @abstractmethod
-    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
         """Run one search.
-
-        Args:
-            take: Receives each hit as soon as it is built, in order, so that the hits need not all be in memory;
-                :attr:`SearchResult.hits` is then empty. The rest of the result is computed before the first call. An
-                exception in ``take`` ends the search.
 
         Raises:
             BackendRejected: The engine cannot run ``filters``, ``sort``, ``facets``, or ``distinct``, or does not

@@ -284,8 +284,10 @@ class SearchQuery:
         effects: Effects of the site's rules, apart from their changes to ``text`` and ``filter``.
         explain: Whether hits explain their position.
         answers: Whether hits can return the passage that matches the query best.
-        max_bytes: Maximum size in bytes of all documents on the page. An engine that knows the sizes in advance raises
-            :class:`~backends.errors.ReplyTooLarge` before it reads them. ``None`` if only some fields are returned.
+        returned_fields: Fields that hits contain if the document has them; ``None`` for all.
+        max_bytes: Maximum size of the page in bytes: the JSON of its documents, and their formatted fields. Beyond it,
+            an engine raises :class:`~backends.errors.ReplyTooLarge`; if it knows the sizes in advance, before it reads
+            the documents. ``None`` for no limit.
         is_preview: Whether the settings are unsaved, so that the index must keep the synonyms it has.
     """
 
@@ -307,6 +309,7 @@ class SearchQuery:
     effects: Effects = NO_EFFECTS
     explain: bool = False
     answers: bool = False
+    returned_fields: Set[str] | None = None
     max_bytes: int | None = None
     is_preview: bool = False
 

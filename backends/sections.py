@@ -57,12 +57,14 @@ class Passage:
     """A few whole sentences of a document's content.
 
     Attributes:
+        url: URL of the document; ``""`` if it has none.
         anchor: Anchor of their section; ``""`` if they belong to the page itself.
         words: Number of different query words in it, without stop words.
         share: Share of the weight of the query's words, without stop words, that is in it, from 0 to 1.
     """
 
     text: str
+    url: str
     anchor: str
     words: int
     share: float

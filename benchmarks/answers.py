@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from app.services.search.hits import AnswerFinder, asks
+from app.services.search.answers import asks, find_answer
 from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, read_judgments, read_lines
 
@@ -54,13 +54,13 @@ def measure(folder: Path, texts: dict[str, list[str]]) -> None:
         asked += 1
         if not asks(question):
             continue
-        finder = AnswerFinder(lambda hit: None)
         engine.search("set", plain)  # So that both find warm caches.
-        for query, take in ((plain, lambda hit: None), (question, finder.take)):
+        for query in (plain, question):
             started = time.perf_counter()
-            engine.search("set", query, take)
+            hits = engine.search("set", query).hits
+            answer = find_answer(hits) if query.answers else None
             spent[query.answers].append((time.perf_counter() - started) * 1000)
-        if (answer := finder.answer) is not None:
+        if answer is not None:
             shown += 1
             from_judged += judgments.get(line["_id"], {}).get(answer["id"], 0) > 0
             with_text += any(text in answer["text"] for text in texts.get(line["text"].strip(), ()))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.services.learning import VisitorClick, find_gains
-from app.services.search.hits import LearnedOrder
+from app.services.search.learned_order import learned_page
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, Row, ndcg, read_lines, reciprocal_rank, rows_of
@@ -49,15 +49,10 @@ class _Click:
 
 def displayed(ranked: Sequence[str], gains: Mapping[str, float]) -> list[str]:
     """Return the order that visitors see."""
-    shown: list[str] = []
     query = SearchQuery("q", limit=len(ranked), settings=SearchSettings(learned={"q": gains}))
     if not query.learned:
         return list(ranked)
-    order = LearnedOrder(query, lambda hit: shown.append(hit.id))
-    for document_id in ranked:
-        order.take(Hit(document_id, b"{}"))
-    order.finish()
-    return shown
+    return [hit.id for hit in learned_page(query, [Hit(document_id, b"{}") for document_id in ranked])]
 
 
 def simulate(

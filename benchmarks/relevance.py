@@ -177,7 +177,7 @@ class EngineWithMeaning(EngineAlone):
         import numpy as np
 
         from app.services.embedding.local_server import load_minilm
-        from app.services.search.hits import MixedOrder
+        from app.services.search.mixed_order import MixedOrder
 
         super().__init__()
         self._encode = load_minilm()
@@ -216,9 +216,7 @@ class EngineWithMeaning(EngineAlone):
         query = SearchQuery(text, limit=HITS, settings=SearchSettings(semantic=True))
         if not self._order.is_for(query):
             return super().search(text)
-        found: list[str] = []
-        self._order.search(self.backend, "set", 0, query, lambda hit: found.append(hit.id))
-        return found
+        return [hit.id for hit in self._order.search(self.backend, "set", 0, query).hits]
 
 
 class RunningService:

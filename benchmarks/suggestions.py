@@ -30,7 +30,7 @@ from app.config import load_settings
 from app.models import QueryDay, Site
 from app.runtime import create_runtime
 from app.services.access.credentials import site_record
-from app.services.search.encoding import encode_hit, encode_results, for_site
+from app.services.search.encoding import encode_hits, encode_results, for_site
 from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
 from backends.query import Highlight, SearchQuery
@@ -127,7 +127,9 @@ def measure_work(server: Server, site_id: int, typed: dict[str, list[str]]) -> N
 
     def search(text: str, highlight: Highlight | None) -> None:
         query = for_site(SearchQuery(text, limit=HITS, highlight=highlight), site)
-        json_answer(encode_results(query, text, part.searcher.run(site, query, encode_hit, part.searcher.new_room())))
+        timed = part.searcher.run(site, query)
+        hits = encode_hits(timed.result.hits, part.searcher.new_budget())
+        json_answer(encode_results(query, text, timed, hits, "", ()))
 
     works: tuple[Callable[[str], None], ...] = (
         suggest,

@@ -32,7 +32,7 @@ from app.models import DocumentVector, Site, StoredDocument
 from app.services.embedding.chunks import CHUNK_CHARACTERS
 from app.services.embedding.stored_vectors import VectorReader, best_cosines
 from app.services.embedding.vectorizer import Vectorizer
-from app.services.search.hits import MIXED_HITS
+from app.services.search.mixed_order import MIXED_HITS
 from app.storage.database import Database
 from app.storage.machine_process import FileLocks
 from benchmarks.analytics import prepare

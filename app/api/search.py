@@ -89,7 +89,9 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(site.id, parameters["session_id"])
     outcome = search_site(site, query, visitor, parse_fields(parameters["fields"]))
-    results = encode_results(outcome.query, parameters["q"], outcome.timed, outcome.query_id, outcome.links)
+    results = encode_results(
+        outcome.query, parameters["q"], outcome.timed, outcome.hits, outcome.query_id, outcome.links
+    )
     if warnings:
         results["warnings"] = warnings
     remaining = describe_quota(caller.account.limits.searches_per_day, used_today())

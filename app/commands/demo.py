@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import secrets
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from app.services import sites
 from app.services.access.credentials import site_record
 from app.services.accounts.members import find_members
 from app.services.analytics.examples import ExampleResult, add_examples
-from app.services.search.encoding import encode_hit, for_site
+from app.services.search.encoding import for_site
 from app.storage.migrate import upgrade
 from backends.query import SearchQuery
 
@@ -120,10 +119,9 @@ def _add_examples(runtime: Runtime, demo: dict[str, Any]) -> None:
 
     def find(text: str) -> ExampleResult:
         searcher = runtime.searcher
-        query = for_site(SearchQuery(text, limit=8), site)
-        timed = searcher.run(site, query, partial(encode_hit, fields=frozenset({"id"})), searcher.new_room())
-        ids = [orjson.loads(hit)["id"] for hit in timed.hits]
-        return ExampleResult(timed.result.total, timed.result.matched.value, ids)
+        query = for_site(SearchQuery(text, limit=8, returned_fields=frozenset({"id"})), site)
+        result = searcher.run(site, query).result
+        return ExampleResult(result.total, result.matched.value, [hit.id for hit in result.hits])
 
     add_examples(runtime.database, site.id, EXAMPLE_QUERIES, find)
 

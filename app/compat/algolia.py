@@ -20,7 +20,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.operations.searches import SearchOutcome
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.search.search import AnswerRoom
+from app.services.search.budget import ResponseBudget
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import search_site
@@ -61,18 +61,20 @@ class AlgoliaSearch:
     facets: Mapping[str, tuple[str, ...]] | None
 
 
-def encode_answer(search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord, room: AnswerRoom) -> dict[str, Any]:
+def encode_answer(
+    search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord, budget: ResponseBudget
+) -> dict[str, Any]:
     """Encode the response to a search.
 
     Raises:
-        ApiError: 400 if the hits with their tags exceed ``room``.
+        ApiError: 400 if the hits with their tags exceed ``budget``.
     """
     result, parameters = outcome.timed.result, search.parameters
     tags = parameters["highlightPreTag"], parameters["highlightPostTag"]
     # A text may consist entirely of matches, and a tag may be a hundred times as long as a match.
-    for each in outcome.timed.hits:
-        room.take(len(each) + each.count(ENCODED_OPEN) * len("".join(tags).encode()))
-    documents = map(orjson.loads, outcome.timed.hits)
+    for each in outcome.hits:
+        budget.spend(len(each) + each.count(ENCODED_OPEN) * len("".join(tags).encode()))
+    documents = map(orjson.loads, outcome.hits)
     answer: dict[str, Any] = {
         "hits": (
             [hit for document in documents for hit in docsearch_hits(document, site, tags)]
@@ -222,11 +224,11 @@ def search_indexes() -> Response:
     names = [str(parameters.get("indexName", "")) for parameters in read_requests(_body())]
     site = choose_searched_site(current_caller(), None)
     recorded_texts: set[str] = set()
-    room = runtime().searcher.new_room()
+    budget = runtime().searcher.new_budget()
     return json_answer(
         {
             "results": [
-                _run(site, parameters, name, recorded_texts, room)
+                _run(site, parameters, name, recorded_texts, budget)
                 for parameters, name in zip(queries, names, strict=True)
             ]
         }
@@ -244,11 +246,11 @@ def search_one_index(uid: str) -> Response:
     """Run one search, as Algolia does."""
     (parameters,) = _queries()
     site = choose_searched_site(current_caller(), None)
-    return json_answer(_run(site, parameters, uid, set(), runtime().searcher.new_room()))
+    return json_answer(_run(site, parameters, uid, set(), runtime().searcher.new_budget()))
 
 
 def _run(
-    site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str], room: AnswerRoom
+    site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str], budget: ResponseBudget
 ) -> dict[str, Any]:
     """Run one search. Only the first of several searches with the same text is recorded for analytics."""
     search = make_search(parameters, index, site)
@@ -258,7 +260,7 @@ def _run(
     fields: Set[str] | None = {"id", "title", "url", *site.kinds}
     if search.shape is not None:
         fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
-    return encode_answer(search, search_site(site, search.query, visitor, fields), site, room)
+    return encode_answer(search, search_site(site, search.query, visitor, fields), site, budget)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:

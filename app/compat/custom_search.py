@@ -67,7 +67,7 @@ def encode_answer(
     """
     timed = outcome.timed
     total = timed.result.total
-    items = [_item(orjson.loads(hit), site) for hit in timed.hits]
+    items = [_item(orjson.loads(hit), site) for hit in outcome.hits]
     seconds = timed.took_ms / 1000
     answer: dict[str, Any] = {
         "kind": "customsearch#search",

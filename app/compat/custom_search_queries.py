@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -23,10 +22,9 @@ from app.operations.searches import SearchOutcome
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.encoding import MAX_SORT_KEYS, encode_hit, for_site
+from app.services.search.encoding import MAX_SORT_KEYS, encode_hits, for_site
 from app.services.search.search import Visitor, find_ids
 from app.web.charges import require_search
-from backends.base import Hit
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf, all_of
 from backends.query import NO_EFFECTS, Boost, Highlight, SearchQuery, SortKey
 from schemas.compat import MAX_GOOGLE_RESULTS
@@ -251,14 +249,9 @@ def search_narrowed(
     matching_ids: list[str] = []
     checked = 0
     for number in range(WINDOWS):
-        window: dict[str, str] = {}
-
-        def note(hit: Hit, window: dict[str, str] = window) -> bytes:
-            window[hit.id] = hit.document["url"]
-            return b""
-
-        part = replace(query, limit=WINDOW, offset=number * WINDOW, highlight=None)
-        timed = searcher.run(site, part, note, searcher.new_room())
+        part = replace(query, limit=WINDOW, offset=number * WINDOW, highlight=None, returned_fields=frozenset({"url"}))
+        timed = searcher.run(site, part)
+        window = {hit.id: hit.document["url"] for hit in timed.result.hits}
         lacking = _lacking(site, narrowing.words, window)
         matching_ids += [id for id, url in window.items() if id not in lacking and narrowing.is_at(url)]
         checked += len(window)
@@ -271,13 +264,12 @@ def search_narrowed(
     result = replace(
         timed,
         result=replace(timed.result, total=max(total, len(matching_ids))),
-        hits=_show(site, query, page, fields),
         took_ms=round((time.perf_counter() - started) * 1000),
     )
     if visitor is not None and request.method != "HEAD":
         searcher.record(site, query, result, visitor)
     query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, result.searched_at)
-    return SearchOutcome(query, result, query_id, site.no_results_links)
+    return SearchOutcome(query, result, _show(site, query, page, fields), query_id, site.no_results_links)
 
 
 def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]) -> set[str]:
@@ -292,18 +284,13 @@ def _show(site: SiteRecord, query: SearchQuery, ids: list[str], fields: frozense
     """Return the query's hits for these IDs, in the same order."""
     if not ids:
         return []
-    hits: dict[str, bytes] = {}
-    encode = partial(encode_hit, fields=fields)
-
-    def note(hit: Hit) -> bytes:
-        hits[hit.id] = encode(hit)
-        return hits[hit.id]
-
     conditions = (OneOf("id", tuple(ids)), *(() if query.filter is None else (query.filter,)))
     settings = replace(query.settings, pinned={}, hidden={}, distinct="")
     by_id = replace(
-        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS
-    )
+        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS,
+        returned_fields=fields,
+    )  # fmt: skip
     searcher = runtime().searcher
-    searcher.run(site, by_id, note, searcher.new_room())
+    result = searcher.run(site, by_id).result
+    hits = dict(zip([hit.id for hit in result.hits], encode_hits(result.hits, searcher.new_budget()), strict=True))
     return [hits[id] for id in ids if id in hits]

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from app.services.search.search import AnswerRoom
+from app.services.search.budget import ResponseBudget
+from app.services.search.encoding import without_custom_sections
 from backends.base import Hit
 from backends.query import FieldKind, FieldKinds, Highlight
 from backends.sections import SECTIONS, SectionHit
@@ -66,9 +67,9 @@ class HitShape:
         )
 
     @property
-    def is_whole(self) -> bool:
-        """Whether hits have all fields of their documents."""
-        return EVERY in self.retrieved
+    def returned_fields(self) -> frozenset[str] | None:
+        """The fields of hits, or ``None`` for all."""
+        return None if EVERY in self.retrieved else frozenset(self.retrieved)
 
     def highlight(self) -> Highlight | None:
         """Return the highlighting for the engine, or ``None``."""
@@ -84,33 +85,31 @@ class HitShape:
             only_fields=None if self.positions or EVERY in self.retrieved else self._formatted_fields(),
         )
 
-    def encode(self, hit: Hit, room: AnswerRoom) -> bytes:
-        """Encode a hit as JSON.
+    def encode(self, hit: Hit, budget: ResponseBudget) -> bytes:
+        """Encode a hit as JSON, and spend its size.
 
         Raises:
-            ApiError: 400 if even its minimum size exceeds ``room``, before it is encoded.
+            ApiError: 400 if it exceeds ``budget``; if even its minimum size does, before it is encoded.
         """
         extra: dict[str, Any] = {}
         if hit.formatted is not None:
-            # A match has a character, so a document has no more matches than bytes. Usually that settles it.
-            if not room.fits(len(hit.json) * (self._tag_bytes + self._position_bytes)):
-                room.check(self._least_size(hit.formatted))
+            # A match has a character, so a text has no more matches than bytes. Usually that settles it.
+            if not budget.fits(len(orjson.dumps(hit.formatted)) * (self._tag_bytes + self._position_bytes)):
+                budget.check(self._least_size(hit.formatted))
             if self.has_formatted:
                 extra["_formatted"] = self._formatted(hit.formatted)
             if self.positions:
                 extra["_matchesPosition"] = _positions(hit.formatted)
+        encoded = hit.json
         if hit.sections is not None:
+            encoded = without_custom_sections(hit)
             extra[SECTIONS] = [self._section(section) for section in hit.sections]
-        if not self.is_whole:
-            retrieved = {name: value for name, value in hit.document.items() if name in self.retrieved}
-            return orjson.dumps({**retrieved, **extra})
-        if hit.sections is not None and SECTIONS in hit.document:
-            return orjson.dumps({**hit.document, **extra})
         # The stored JSON is passed on unchanged: decoding and encoding it would take longer than the rest of the
         # response.
-        if not extra:
-            return hit.json
-        return hit.json[:-1] + b"," + orjson.dumps(extra)[1:]
+        if extra:
+            encoded = encoded[:-1] + (b"," if len(encoded) > 2 else b"") + orjson.dumps(extra)[1:]
+        budget.spend(len(encoded))
+        return encoded
 
     def _section(self, section: SectionHit) -> dict[str, Any]:
         encoded = section.as_json()

@@ -14,6 +14,7 @@ import orjson
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
+from app.services.search.budget import ResponseBudget
 from app.services.search.encoding import MAX_SORT_KEYS, encode_effects, for_site
 from app.services.search.search import TimedResult, rejected
 from app.web.gateway_errors import GatewayError
@@ -55,11 +56,15 @@ class EngineSearch:
     links: Sequence[Mapping[str, str]]
     suggestions: int
 
-    def encode(self, timed: TimedResult) -> dict[str, Any]:
-        """Return the response as a value that orjson can encode."""
+    def encode(self, timed: TimedResult, budget: ResponseBudget) -> dict[str, Any]:
+        """Return the response as a value that orjson can encode.
+
+        Raises:
+            ApiError: 400 if the hits exceed ``budget``.
+        """
         result = timed.result
         answer: dict[str, Any] = {
-            "hits": [orjson.Fragment(hit) for hit in timed.hits],
+            "hits": [orjson.Fragment(self.shape.encode(hit, budget)) for hit in result.hits],
             "query": self.text,
             "processingTimeMs": timed.took_ms,
         }
@@ -91,8 +96,11 @@ def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, 
     }
 
 
-def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> EngineSearch:
+def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord, max_bytes: int) -> EngineSearch:
     """Create a search from checked parameters.
+
+    Args:
+        max_bytes: Maximum size of the hits.
 
     Raises:
         ApiError: 400 for unsupported parameters, or values that are invalid for the site.
@@ -117,6 +125,8 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         sections=parameters["sections"],
         distinct=parameters["distinct"],
         answers=True,
+        returned_fields=shape.returned_fields,
+        max_bytes=max_bytes,
     )
     query = for_site(query, site)
     try:

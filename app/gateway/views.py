@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from flask import Response, request
@@ -22,8 +21,8 @@ from app.gateway.queries import (
 )
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.search.encoding import encode_hit
-from app.services.search.search import AnswerRoom, Visitor
+from app.services.search.budget import ResponseBudget
+from app.services.search.search import Visitor
 from app.services.search.suggestions import encode_suggestions
 from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, GATEWAY
@@ -172,13 +171,12 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
     return loaded
 
 
-def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: Visitor | None = None) -> dict[str, Any]:
+def _run(
+    site: SiteRecord, search: EngineSearch, budget: ResponseBudget, record_for: Visitor | None = None
+) -> dict[str, Any]:
     current_runtime = runtime()
-    encode = partial(search.shape.encode, room=room)
-    timed = current_runtime.searcher.run(
-        site, search.query, encode, room, record_for=record_for, is_whole=search.shape.is_whole
-    )
-    answer = search.encode(timed) | _suggestions_beside(site, search)
+    timed = current_runtime.searcher.run(site, search.query, record_for=record_for)
+    answer = search.encode(timed, budget) | _suggestions_beside(site, search)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
         answer["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)
     return answer
@@ -224,9 +222,10 @@ def search_index_by_query(uid: str) -> Response:
 
 
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
-    search = make_engine_search(parameters, site)
+    budget = runtime().searcher.new_budget()
+    search = make_engine_search(parameters, site, budget.available)
     require_search()
-    return json_answer(_run(site, search, runtime().searcher.new_room(), typing_visitor(site.id)))
+    return json_answer(_run(site, search, budget, typing_visitor(site.id)))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -237,17 +236,17 @@ def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))["queries"]
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
+    budget = runtime().searcher.new_budget()
     pairs = enumerate(zip(queries, covered, strict=True))
-    searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
+    searches = [_inside(at, make_engine_search, query, site, budget.available) for at, (query, site) in pairs]
     require_search()
-    room = runtime().searcher.new_room()
     visitor = typing_visitor(covered[0].id) if covered else None
     # Several queries with the same text are one search: the first gets the hits, the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
         {
             "indexUid": site.index,
-            **_inside(at, _run, site, search, room, visitor if first[_normal_text(search.text)] == at else None),
+            **_inside(at, _run, site, search, budget, visitor if first[_normal_text(search.text)] == at else None),
         }
         for at, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
@@ -273,7 +272,7 @@ def search_facet(uid: str) -> Response:
     query = make_facet_query(parameters, site)
     require_search()
     try:
-        timed = runtime().searcher.run(site, query, encode_hit, runtime().searcher.new_room())
+        timed = runtime().searcher.run(site, query)
     except ApiError as error:
         if error.code is ErrorCode.INVALID_FACET:
             raise GatewayError("invalid_facet_search_facet_name", error.message) from error

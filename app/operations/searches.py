@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.encoding import encode_hit, for_site
+from app.services.search.encoding import encode_hits, for_site
 from app.services.search.search import TimedResult, Visitor
 from backends.query import SearchQuery
 
@@ -19,12 +18,14 @@ class SearchOutcome:
     """The outcome of a search.
 
     Attributes:
+        hits: The JSON of each hit.
         query_id: ID of the search, which clicks refer to.
         links: The site's links for searches without results.
     """
 
     query: SearchQuery
     timed: TimedResult
+    hits: Sequence[bytes]
     query_id: str
     links: Sequence[Mapping[str, str]]
 
@@ -47,9 +48,9 @@ def search_site(
         ApiError: 400 for an invalid query or a response that would be too large.
         BackendUnavailable: The engine is unavailable.
     """
-    query = for_site(search_query, site)
-    encode = encode_hit if fields is None else partial(encode_hit, fields=fields)
-    room = runtime.searcher.new_room()
-    timed = runtime.searcher.run(site, query, encode, room, record_for=visitor, is_whole=fields is None)
+    budget = runtime.searcher.new_budget()
+    query = for_site(search_query, site, returned_fields=fields, max_bytes=budget.available)
+    timed = runtime.searcher.run(site, query, record_for=visitor)
+    hits = encode_hits(timed.result.hits, budget)
     query_id = make_query_id(runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
-    return SearchOutcome(query, timed, query_id, site.no_results_links)
+    return SearchOutcome(query, timed, hits, query_id, site.no_results_links)

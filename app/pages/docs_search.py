@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import orjson
@@ -79,12 +78,11 @@ def search_docs() -> Response:
         sections=parameters["sections"],
         answers=True,
     )
-    query = for_site(query, documentation.site)
-    searcher = documentation.searcher
-    timed = searcher.run(documentation.site, query, partial(encode_hit, fields=fields), searcher.new_room())
+    query = for_site(query, documentation.site, returned_fields=fields)
+    timed = documentation.searcher.run(documentation.site, query)
     return json_answer(
         {
-            "hits": [orjson.Fragment(hit) for hit in timed.hits],
+            "hits": [orjson.Fragment(encode_hit(hit)) for hit in timed.result.hits],
             "estimatedTotalHits": timed.result.total,
             "metadata": {"matched": timed.result.matched.value, "corrected_query": timed.result.corrected_query},
             **encode_effects(query, timed, ()),

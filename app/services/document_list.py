@@ -30,7 +30,8 @@ from app.services.indexing.stored_documents import (
     parts_by_size,
     read_bodies,
 )
-from app.services.search.search import AnswerRoom, rejected
+from app.services.search.budget import ResponseBudget
+from app.services.search.search import rejected
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.errors import BackendRejected
@@ -174,12 +175,12 @@ def read_page(
 
 
 def encode_into(
-    documents: list[bytes], room: AnswerRoom, fields_to_return: Set[str] | None, *, may_end_early: bool
+    documents: list[bytes], budget: ResponseBudget, fields_to_return: Set[str] | None, *, may_end_early: bool
 ) -> Take:  # fmt: skip
     """Return a function that adds documents to a response as JSON.
 
     Args:
-        room: Remaining size of the response.
+        budget: Remaining size of the response.
         fields_to_return: Fields of the documents; ``None`` for all.
         may_end_early: Whether the page may end when the response is full; at least one document must fit.
 
@@ -189,9 +190,9 @@ def encode_into(
 
     def take(document: StoredBody) -> bool:
         encoded = encode(document, fields_to_return)
-        if documents and may_end_early and not room.fits(len(encoded)):
+        if documents and may_end_early and not budget.fits(len(encoded)):
             return False
-        room.take(len(encoded))
+        budget.spend(len(encoded))
         documents.append(encoded)
         return True
 

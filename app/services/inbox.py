@@ -8,7 +8,6 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
-import orjson
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
@@ -23,7 +22,7 @@ from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
 from app.services.sites import get_site
 from app.wording import number
-from backends.base import Hit, Matched
+from backends.base import Matched
 from backends.query import SearchQuery
 from backends.text import normal_form
 
@@ -63,15 +62,10 @@ def search_now(searcher: Searcher, site: SiteRecord, text: str, *, limit: int = 
         ApiError: 400 for a query that the engine rejects.
         BackendUnavailable: The engine is unavailable.
     """
-    query = for_site(SearchQuery(text, limit=limit), site)
-    timed = searcher.run(site, query, _encode, searcher.new_room())
-    return CurrentResult(
-        timed.result.total, timed.result.matched, tuple(CurrentHit(*orjson.loads(hit)) for hit in timed.hits)
-    )
-
-
-def _encode(hit: Hit) -> bytes:
-    return orjson.dumps([hit.id, str(hit.document["title"]), str(hit.document["url"])])
+    query = for_site(SearchQuery(text, limit=limit, returned_fields=frozenset({"title", "url"})), site)
+    result = searcher.run(site, query).result
+    hits = tuple(CurrentHit(hit.id, str(hit.document["title"]), str(hit.document["url"])) for hit in result.hits)
+    return CurrentResult(result.total, result.matched, hits)
 
 
 PERIOD_DAYS = 30

@@ -29,7 +29,6 @@ from app.services.search.search import Searcher
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK, Database
-from backends.base import Hit
 from backends.errors import BackendError
 from backends.query import SearchQuery
 
@@ -310,15 +309,11 @@ def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
 
 def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
     """Return the first documents that contain all words of a query, with their positions."""
-    search = SearchQuery(query, limit=MAX_PLACE, all_words=True)
+    search = SearchQuery(query, limit=MAX_PLACE, all_words=True, returned_fields=frozenset({"id"}))
     # Otherwise, the gains of the last time would determine the positions that the new gains start from.
     unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
-        timed = searcher.run(record, for_site(search, unruled), _encode_id, searcher.new_room())
+        timed = searcher.run(record, for_site(search, unruled))
     except ApiError:
         return {}  # The engine rejects such a query, so it has no results.
-    return {hit.decode(): place for place, hit in enumerate(timed.hits, 1)}
-
-
-def _encode_id(hit: Hit) -> bytes:
-    return hit.id.encode()
+    return {hit.id: place for place, hit in enumerate(timed.result.hits, 1)}

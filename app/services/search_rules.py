@@ -140,7 +140,10 @@ class RuleSet:
             # A word has a stem in each language, and the index lists a rule under all of them.
             by_place = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
             for rule in by_place.values():
-                if not any(rule_stems.isdisjoint(every) for rule_stems in rule.words):
+                for stems in rule.words:
+                    if stems.isdisjoint(every):
+                        break
+                else:
                     yield rule
 
     @cached_property

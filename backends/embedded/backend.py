@@ -12,7 +12,7 @@ import orjson
 import tantivy
 
 from backends.analysis.normalization import terms_of
-from backends.base import Document, SearchBackend, SearchResult, TakeHit, TitleMatch, distinct_titles, engine_identity
+from backends.base import Document, SearchBackend, SearchResult, TitleMatch, distinct_titles, engine_identity
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import stored_ids
 from backends.embedded.index.memory import MemoryStore
@@ -58,7 +58,8 @@ class TantivyBackend(SearchBackend):
         effects=everywhere("pins, hidden documents, and boosts are added to those of the settings"),
         explain=everywhere("computed for the hits of the page"),
         answers=everywhere("passages are found in the hits of the page"),
-        max_bytes=not_needed("the caller stops taking hits at its own limit, and reading one more is cheap"),
+        returned_fields=everywhere("selected when the hits of the page are built"),
+        max_bytes=everywhere("no further hits are built beyond it"),
         is_preview=not_needed("synonyms come from the query, never from the index"),
     )
 
@@ -124,10 +125,10 @@ class TantivyBackend(SearchBackend):
             with self.store.writing(index, {}) as writing:
                 writing.remove(ids)
 
-    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
         check_support(query, self.support)
         with engine_errors("searching"):
-            return run_search(self.store.snapshot(index), query, take=take)
+            return run_search(self.store.snapshot(index), query)
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None

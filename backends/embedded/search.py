@@ -9,7 +9,7 @@ from typing import Any
 
 import tantivy
 
-from backends.base import Matched, SearchResult, TakeHit, hand_over
+from backends.base import Matched, SearchResult
 from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
 from backends.embedded.index.schema import DATE, ID
 from backends.embedded.index.snapshots import Snapshot, compile_condition, match_count
@@ -52,13 +52,12 @@ class _Page:
     pinned: int = 0
 
 
-def run_search(
-    snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING, take: TakeHit | None = None
-) -> SearchResult:
-    """Run one search; for ``take`` see :meth:`backends.base.SearchBackend.search`.
+def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING) -> SearchResult:
+    """Run one search.
 
     Raises:
         BackendRejected: The engine cannot run the filters, sort, or facets.
+        ReplyTooLarge: The hits exceed the query's ``max_bytes``.
     """
     condition = compile_condition(snapshot, query)
     check_sort(query.sort, query.kinds)
@@ -77,7 +76,7 @@ def run_search(
     matched, corrected = search.matched(final, page)
     explain = partial(search.explain, final) if query.explain else None
     with turn():
-        hits = hand_over(make_hits(snapshot, groups.addresses, query, matches, explain), take)
+        hits = make_hits(snapshot, groups.addresses, query, matches, explain)
     return SearchResult(hits, groups.total, *counted, final.relaxation, matched, corrected)
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import orjson
 
-from backends.base import Document, SearchResult, TakeHit, TitleMatch
+from backends.base import Document, SearchResult, TitleMatch
 from backends.errors import BackendUnavailable
 from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, compile_query
@@ -26,7 +26,7 @@ from backends.servers.locks import NamedLocks
 from backends.servers.replies import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
-from backends.support import check_support, declare, everywhere, not_needed
+from backends.support import check_support, declare, everywhere
 
 T = TypeVar("T")
 _PAGE_SIZE = 1000
@@ -56,7 +56,8 @@ class MeilisearchBackend(ServerBackend):
         effects=everywhere("hidden documents in ``filter``; pinned ones fetched first; boosts in order.py"),
         explain=everywhere("``showRankingScoreDetails`` of the hits, also of those read by id"),
         answers=everywhere("passages are found in the hits of the page"),
-        max_bytes=not_needed("the caller stops taking hits at its own limit, and Meilisearch reads documents fast"),
+        returned_fields=everywhere("selected when the hits of the page are built"),
+        max_bytes=everywhere("no further hits are built beyond it"),
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )
 
@@ -163,12 +164,12 @@ class MeilisearchBackend(ServerBackend):
 
     # --- searching
 
-    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
         check_support(query, self.support)
         name = checked_index_name(index)
         with self._pool.operation(), translated(index):
             self._follow_synonyms(name, query)
-            return self._compiled(name, query, lambda compiled: self._searches.search(name, query, compiled, take))
+            return self._compiled(name, query, lambda compiled: self._searches.search(name, query, compiled))
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None

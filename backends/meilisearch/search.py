@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from backends.base import SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
+from backends.base import SearchResult, TitleMatch, distinct_titles, within_budget
 from backends.meilisearch.order import (
     MAX_READ,
     DistinctHits,
@@ -54,7 +54,7 @@ class Searches:
         """Discard all cached facts about an index."""
         self._highest.forget(name)
 
-    def search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
+    def search(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> SearchResult:
         """Run a compiled query, and again with corrected words if they have synonyms that the typed ones lack."""
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
         result, hits = self._find(query, compiled, ranks)
@@ -64,7 +64,7 @@ class Searches:
             corrected_result, hits = self._find(query, compiled, ranks)
             result = replace(corrected_result, matched=result.matched, corrected_query=result.corrected_query)
         make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
-        return replace(result, hits=hand_over(hits_of(hits, make), take))
+        return replace(result, hits=within_budget(hits_of(hits, make, query), query.max_bytes))
 
     def _find(
         self, query: SearchQuery, compiled: CompiledQuery, ranks: Ranks

@@ -20,16 +20,16 @@ from backends.base import Hit
 from backends.field_rules import ONE_ERROR_FROM
 from backends.highlighting import (
     Highlighter,
-    Span,
-    find_passage,
     find_sections,
     is_unlikely_typo,
     merged,
     without_lone_stop_words,
 )
 from backends.languages import LANGUAGES
+from backends.passages import find_passage
 from backends.query import SearchQuery
 from backends.sections import Place, unpack
+from backends.sentences import Span
 from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import (
     SIGNED,
@@ -197,10 +197,9 @@ class Matcher:
                 spans.append((start, end))
         return _joined(text, spans)
 
-    def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        """Return the part of a text with the most matches, and the matches."""
-        spans = self.spans(text)
-        return spans, crop_window(text, spans, words)
+    def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
+        """Return the matches in each text, and the part with the most matches."""
+        return [(spans, crop_window(text, spans, words)) for text in texts for spans in (self.spans(text),)]
 
     def _begins(self, word: str) -> bool:
         # No prefix begins with another one, so only the last prefix that sorts before the word can match it.
@@ -225,7 +224,7 @@ def matched_hit(
     """
     document = orjson.loads(source)
     matcher = find_matcher(document)
-    formatted = None if query.highlight is None else Highlighter(query.highlight, matcher).format(document)
+    formatted = None if query.highlight is None else Highlighter(query.highlight, matcher).format([document])[0]
     all_sections = unpack(packed) if packed else ()
     sections = find_sections(query, document, all_sections, matcher) if query.sections else None
     passage = partial(find_passage, document, all_sections, matcher) if query.answers else None

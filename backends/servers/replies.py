@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
 
-from backends.base import Hit
+from backends.base import Hit, select_fields
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound, UnreadableReply
+from backends.query import SearchQuery
 from backends.servers.http import EngineError, Response
 
 _EngineHit = TypeVar("_EngineHit")
@@ -109,9 +111,13 @@ def source_in(value: Any) -> str:
     return source
 
 
-def hits_of(engine_hits: Iterable[_EngineHit], make_hit: Callable[[_EngineHit], Hit]) -> Iterator[Hit]:
-    """Build each hit when it is requested."""
+def hits_of(
+    engine_hits: Iterable[_EngineHit], make_hit: Callable[[_EngineHit], Hit], query: SearchQuery
+) -> Iterator[Hit]:
+    """Build each hit when it is requested, with the fields that the query returns."""
     for engine_hit in engine_hits:
         with readable():
             hit = make_hit(engine_hit)
+            if query.returned_fields is not None:
+                hit = replace(hit, json=orjson.dumps(select_fields(hit.document, query)))
         yield hit

@@ -16,7 +16,7 @@ import orjson
 from typesense.collections import Collections
 from typesense.documents import Documents
 
-from backends.base import Document, SearchResult, TakeHit, TitleMatch
+from backends.base import Document, SearchResult, TitleMatch
 from backends.errors import BackendUnavailable
 from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
@@ -73,7 +73,8 @@ class TypesenseBackend(ServerBackend):
         effects=everywhere("pins and hidden documents in the request; boosts in order.py"),
         explain=everywhere("``text_match`` of the hits, also of those read by id"),
         answers=everywhere("passages are found in the hits of the page"),
-        max_bytes=everywhere("sizes.py, from sizes in memory; hits of a distinct search are not checked"),
+        returned_fields=everywhere("selected when the hits of the page are built"),
+        max_bytes=everywhere("sizes.py, from sizes in memory, if they are known; no further hits are built beyond it"),
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )
 
@@ -164,12 +165,12 @@ class TypesenseBackend(ServerBackend):
 
     # --- searching
 
-    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
         check_support(query, self.support)
         name = checked_index_name(index)
         with self._pool.operation(), translated(index):
             self._follow_synonyms(name, query)
-            return self._with_types(name, query, lambda types: self._searches.search(name, query, types, take))
+            return self._with_types(name, query, lambda types: self._searches.search(name, query, types))
 
     def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
         """Call ``ask`` with the collection's cached fields, and again with the current ones if those were outdated."""

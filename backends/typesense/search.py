@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 from typesense.multi_search import MultiSearch
 
-from backends.base import FacetStats, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
+from backends.base import FacetStats, SearchResult, TitleMatch, distinct_titles, within_budget
 from backends.query import SearchQuery
 from backends.servers.backend import has_beginnings
 from backends.servers.documents import encode_id, facet_text, number_in_order
@@ -60,7 +60,7 @@ class Searches:
         self._highest.forget(name)
         self._sizes.forget(name)
 
-    def search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
+    def search(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> SearchResult:
         """Run a query, and again with other words if nothing has all its words, or if corrected words have synonyms."""
         result, hits, compiled = self._find(name, query, types)
         other_parts = self._other_parts(name, query, types, result, compiled)
@@ -70,7 +70,7 @@ class Searches:
         make = explaining(
             partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
         )
-        return replace(result, hits=hand_over(hits_of(hits, make), take))
+        return replace(result, hits=within_budget(hits_of(hits, make, query), query.max_bytes))
 
     def _other_parts(
         self, name: str, query: SearchQuery, types: Mapping[str, str], result: SearchResult, compiled: CompiledQuery

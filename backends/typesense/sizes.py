@@ -37,7 +37,13 @@ class PageSizes:
             ReplyTooLarge: The documents exceed the limit.
         """
         max_bytes = query.max_bytes
-        if max_bytes is None or not query.limit or DOCUMENT_BYTES not in types or compiled.distinct:
+        if (
+            max_bytes is None
+            or query.returned_fields is not None
+            or not query.limit
+            or DOCUMENT_BYTES not in types
+            or compiled.distinct
+        ):
             return
         if self._largest_in(name, ask) * query.limit <= max_bytes:
             return

@@ -69,7 +69,7 @@ def test_clicks_have_no_effect_while_learning_is_off(harbour: Tenant, monkeypatc
 
     assert "0 sites" in learn(harbour)
 
-    monkeypatch.setattr("app.services.search.search.LearnedOrder", None)
+    monkeypatch.setattr("app.services.search.search.learned_page", None)
     monkeypatch.setattr("app.services.search_settings.ClickLessons", None)
     assert harbour.found_ids("harbour") == before
 

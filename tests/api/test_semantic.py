@@ -118,7 +118,7 @@ def test_explanations_contain_cosine_and_rank_by_words(shop: Tenant) -> None:
 
 def test_only_hits_ranked_by_meaning_have_a_meaning_explanation(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
-    monkeypatch.setattr("app.services.search.hits.MIXED_HITS", 2)
+    monkeypatch.setattr("app.services.search.mixed_order.MIXED_HITS", 2)
     answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
     told = {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
 

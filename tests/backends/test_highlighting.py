@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.highlighting import Highlighter, Span
+from backends.highlighting import Highlighter
 from backends.query import Highlight
+from backends.sentences import Span
 
 
 class Every:
@@ -25,18 +26,20 @@ class Every:
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
         return [self.spans(text) for text in texts]
 
-    def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        return self.spans(text), (0, min(words, len(text)))
+    def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
+        return [(self.spans(text), (0, min(words, len(text)))) for text in texts]
 
 
 def test_everything_except_highlight_tags_is_escaped() -> None:
-    formatted = Highlighter(Highlight(crop_fields={}), Every("<b>")).format({"title": "a <b> & c"})
+    formatted = Highlighter(Highlight(crop_fields={}), Every("<b>")).format([{"title": "a <b> & c"}])[0]
 
     assert formatted == {"title": "a <em>&lt;b&gt;</em> &amp; c"}
 
 
 def test_text_in_lists_is_highlighted_and_other_values_are_unchanged() -> None:
-    formatted = Highlighter(Highlight(crop_fields={}), Every("x")).format({"tags": ["x", "y"], "sizes": [1], "n": 5})
+    formatted = Highlighter(Highlight(crop_fields={}), Every("x")).format([{"tags": ["x", "y"], "sizes": [1], "n": 5}])[
+        0
+    ]
 
     assert formatted == {"tags": ["<em>x</em>", "y"], "sizes": [1], "n": 5}
 
@@ -44,15 +47,15 @@ def test_text_in_lists_is_highlighted_and_other_values_are_unchanged() -> None:
 def test_ids_urls_and_dates_are_highlighted_only_on_request() -> None:
     document = {"id": "x", "url": "/x", "date": "x", "title": "x"}
 
-    everywhere = Highlighter(Highlight(), Every("x")).format(document)
-    named = Highlighter(Highlight(fields=("url",)), Every("x")).format(document)
+    everywhere = Highlighter(Highlight(), Every("x")).format([document])[0]
+    named = Highlighter(Highlight(fields=("url",)), Every("x")).format([document])[0]
 
     assert everywhere == {**document, "title": "<em>x</em>"}
     assert named == {**document, "url": "/<em>x</em>"}
 
 
 def test_match_across_the_crop_boundary_is_not_highlighted() -> None:
-    formatted = Highlighter(Highlight(crop_fields={"content": 4}), Every("ab")).format({"content": "ab.abab"})
+    formatted = Highlighter(Highlight(crop_fields={"content": 4}), Every("ab")).format([{"content": "ab.abab"}])[0]
 
     assert formatted == {"content": "<em>ab</em>.a…"}
 
@@ -60,4 +63,4 @@ def test_match_across_the_crop_boundary_is_not_highlighted() -> None:
 def test_field_without_highlighting_is_still_cropped() -> None:
     wish = Highlight(fields=("title",), crop_fields={"content": 3})
 
-    assert Highlighter(wish, Every("a")).format({"content": "aaaa"}) == {"content": "aaa…"}
+    assert Highlighter(wish, Every("a")).format([{"content": "aaaa"}])[0] == {"content": "aaa…"}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from app.services.accounts.accounts import email_key
 from backends.analysis import languages
 from backends.analysis.normalization import analyze
+from backends.analysis.parser import Phrase
 from backends.embedded.index import documents
-from backends.embedded.query.parser import Phrase
 from backends.embedded.results import folding
 from backends.highlighting import Highlighter
 from backends.query import Highlight
@@ -50,7 +50,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     Phrase.of,
     query_parts,
     lambda text: folding.fold_text(text),
-    lambda text: Highlighter(Highlight(), Matcher.of(query_parts("a é"), ["a"])).format({"content": text}),
+    lambda text: Highlighter(Highlight(), Matcher.of(query_parts("a é"), ["a"])).format([{"content": text}])[0],
 )
 
 

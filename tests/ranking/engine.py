@@ -9,12 +9,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from unittest.mock import patch
 
-from backends.analysis import compounds, languages
+from backends.analysis import compounds, languages, parser
 from backends.base import Document
 from backends.embedded import search
 from backends.embedded.index.snapshots import SnapshotCache
 from backends.embedded.query import (
-    parser,
     relaxations,
     reranking,
     scoring,

@@ -18,7 +18,7 @@ from app.runtime import Runtime
 from app.services import document_list
 from app.services.document_list import Cursor, Selection, encode, encode_into, read_page, select_documents, walk
 from app.services.indexing.stored_documents import Place
-from app.services.search.search import AnswerRoom
+from app.services.search.budget import ResponseBudget
 from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
 from tests.services.test_syncs import Sender, documents
@@ -46,7 +46,7 @@ def read(
     selection = select_documents(site, **wanted)
     cursor = None if text is None else Cursor.decode(text, selection)
     documents: list[bytes] = []
-    take = encode_into(documents, AnswerRoom(room), None, may_end_early="ids" not in wanted)
+    take = encode_into(documents, ResponseBudget(room), None, may_end_early="ids" not in wanted)
     page = read_page(part.database, site, selection, cursor, limit, take)
     return Read(documents, page.total, page.next_cursor)
 

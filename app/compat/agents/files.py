@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 from xml.sax.saxutils import escape
@@ -17,7 +17,6 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.indexing.stored_documents import StoredBody, nearest_rows, parts_by_size, read_bodies, steps
-from app.services.search.encoding import encode_hit
 from app.storage.database import Database
 from app.wording import counted
 from backends.filters import OneOf
@@ -105,12 +104,9 @@ def _spellings(url: str, site: SiteRecord) -> list[str]:
 
 
 def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
-    current_runtime = runtime()
-    query = SearchQuery(MATCH_ALL, limit=1, filter=OneOf("url", tuple(urls)), kinds=site.kinds)
-    timed = current_runtime.searcher.run(
-        site, query, partial(encode_hit, fields=frozenset({"id"})), current_runtime.searcher.new_room()
-    )
-    return [orjson.loads(hit)["id"] for hit in timed.hits]
+    at_urls = OneOf("url", tuple(urls))
+    query = SearchQuery(MATCH_ALL, limit=1, filter=at_urls, kinds=site.kinds, returned_fields=frozenset({"id"}))
+    return [hit.id for hit in runtime().searcher.run(site, query).result.hits]
 
 
 def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[Page]:

@@ -145,11 +145,11 @@ def _search(site: SiteRecord, arguments: Any) -> ToolResult:
         sections=1,
     )
     fields = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
-    timed = search_site(site, query, agent_visitor(), fields).timed
+    outcome = search_site(site, query, agent_visitor(), fields)
     return {
-        "results": [_hit(orjson.loads(hit), site) for hit in timed.hits],
-        "total": timed.result.total,
-        "corrected_query": timed.result.corrected_query,
+        "results": [_hit(orjson.loads(hit), site) for hit in outcome.hits],
+        "total": outcome.timed.result.total,
+        "corrected_query": outcome.timed.result.corrected_query,
     }
 
 

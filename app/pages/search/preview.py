@@ -208,7 +208,7 @@ def _page(
             corrected_query=result.corrected_query,
             took_ms=results.timed.took_ms,
             effects=read_effects(query, results.timed, results.links),
-            hits=show_hits(results.timed.hits, site.url),
+            hits=show_hits(results.hits, site.url),
             facets=_groups_of(result.facets, _chosen_facets()),
             page=query.offset // query.limit + 1,
             page_address=lambda number: _search_address(_chosen_facets(), number),
@@ -220,7 +220,9 @@ def _page(
 
 def _as_json(site: Site) -> Response:
     results = _search(site, _parameters())
-    encoded = encode_results(results.query, request.args["q"], results.timed, results.query_id, results.links)
+    encoded = encode_results(
+        results.query, request.args["q"], results.timed, results.hits, results.query_id, results.links
+    )
     remaining = describe_quota(current_caller().account.limits.searches_per_day, used_today())
     return json_answer({"results": encoded, "remaining_quota": remaining})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ import orjson
 from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
 from app.services.access.credentials import SiteRecord
-from app.services.search.hits import asks
+from app.services.search.answers import asks
+from app.services.search.budget import ResponseBudget
 from app.services.search.search import TimedResult, rejected
 from backends.base import Hit
 from backends.errors import BackendRejected
@@ -20,6 +21,7 @@ from backends.query import Highlight, SearchQuery, SortKey
 from backends.sections import SECTIONS
 
 MAX_SORT_KEYS = 3
+_SECTIONS_MEMBER = f'"{SECTIONS}":'.encode()
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
 
 
@@ -58,10 +60,12 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
     )
 
 
-def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
-    """Return ``query`` with a site's field types, settings, and rules applied."""
+def for_site(query: SearchQuery, site: SiteRecord, **more: Any) -> SearchQuery:
+    """Return ``query`` with a site's field types, settings, and rules applied, and with ``more`` attributes."""
     answers = query.answers and site.settings.answers
-    site_query = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings, answers=answers), now)
+    site_query = site.rules.apply(
+        replace(query, kinds=site.kinds, settings=site.settings, answers=answers, **more), now
+    )
     return replace(site_query, answers=False) if answers and not asks(site_query) else site_query
 
 
@@ -108,21 +112,35 @@ def parse_fields(text: str) -> frozenset[str] | None:
     return frozenset({*names, "id"}) if names else None
 
 
-def encode_hit(hit: Hit, fields: Set[str] | None = None) -> bytes:
-    """Return a hit as JSON, with ``_formatted`` and ``_explain``. Decodes the document only to select ``fields``."""
-    document = hit.json
-    if hit.sections is not None and SECTIONS in hit.document:
-        fields = (fields or hit.document.keys()) - {SECTIONS}
-    if fields is not None:
-        document = orjson.dumps({name: value for name, value in hit.document.items() if name in fields})
-    parts: list[bytes | memoryview] = [memoryview(document)[:-1]]
+def encode_hit(hit: Hit) -> bytes:
+    """Return a hit as JSON, with ``sections``, ``_formatted``, and ``_explain``."""
+    document, extra = hit.json, b""
     if hit.sections is not None:
-        parts += (b',"sections":', orjson.dumps([section.as_json() for section in hit.sections]))
+        document = without_custom_sections(hit)
+        extra += b',"sections":' + orjson.dumps([section.as_json() for section in hit.sections])
     if hit.formatted is not None:
-        parts += (b',"_formatted":', orjson.dumps(hit.formatted))
+        extra += b',"_formatted":' + orjson.dumps(hit.formatted)
     if hit.explanation is not None:
-        parts += (b',"_explain":', orjson.dumps(hit.explanation))
-    return b"".join((*parts, b"}")) if len(parts) > 1 else document
+        extra += b',"_explain":' + orjson.dumps(hit.explanation)
+    return document[:-1] + (extra if len(document) > 2 else extra[1:]) + b"}" if extra else document
+
+
+def without_custom_sections(hit: Hit) -> bytes:
+    """Return the document of a hit as JSON, without a custom field that its matching sections take the place of."""
+    if _SECTIONS_MEMBER not in hit.json or SECTIONS not in hit.document:
+        return hit.json
+    return orjson.dumps({name: value for name, value in hit.document.items() if name != SECTIONS})
+
+
+def encode_hits(hits: Iterable[Hit], budget: ResponseBudget) -> list[bytes]:
+    """Return hits as JSON.
+
+    Raises:
+        ApiError: 400 ``answer_too_large``.
+    """
+    encoded = list(map(encode_hit, hits))
+    budget.spend(sum(map(len, encoded)))
+    return encoded
 
 
 def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -143,12 +161,17 @@ def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mappi
 
 
 def encode_results(
-    query: SearchQuery, query_text: str, timed: TimedResult, query_id: str, links: Sequence[Mapping[str, str]]
+    query: SearchQuery,
+    query_text: str,
+    timed: TimedResult,
+    hits: Iterable[bytes],
+    query_id: str,
+    links: Sequence[Mapping[str, str]],
 ) -> dict[str, Any]:
     """Return the ``results`` member of a response, for orjson. ``links`` is as in :func:`encode_effects`."""
     result = timed.result
     results: dict[str, Any] = {
-        "hits": [orjson.Fragment(hit) for hit in timed.hits],
+        "hits": [orjson.Fragment(hit) for hit in hits],
         "estimatedTotalHits": result.total,
         "processingTimeMs": timed.took_ms,
         "query": query_text,

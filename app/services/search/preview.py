@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -221,10 +220,9 @@ def read_sections(hit: Mapping[str, Any]) -> tuple[PreviewedSection, ...]:
 def _search(
     parts: PreviewParts, record: SiteRecord, search: SearchQuery, links: Sequence[Mapping[str, str]]
 ) -> _Results:
-    encode = partial(encode_hit, fields=_PREVIEWED_FIELDS)
-    query = for_site(search, record)
-    timed = parts.searcher.run(record, query, encode, parts.searcher.new_room())
-    hits = map(orjson.loads, timed.hits)
+    query = for_site(search, record, returned_fields=_PREVIEWED_FIELDS)
+    timed = parts.searcher.run(record, query)
+    hits = map(orjson.loads, map(encode_hit, timed.result.hits))
     return [PreviewedDocument(hit["id"], hit["title"], read_sections(hit)) for hit in hits], read_effects(
         query, timed, links
     )

@@ -1,12 +1,13 @@
 """Running a search.
 
-``encoding.py`` makes the query and encodes the hits, ``hits.py`` processes them on their way.
+``encoding.py`` makes the query, an engine finds the hits, ``mixed_order.py`` and ``learned_order.py`` order them,
+``answers.py`` finds the answer, and ``encoding.py`` encodes the response within ``budget.py``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -18,8 +19,11 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
-from app.services.search.hits import AnswerFinder, LearnedOrder, MixedOrder
-from backends.base import Hit, Matched, SearchBackend, SearchResult, TakeHit
+from app.services.search.answers import find_answer
+from app.services.search.budget import ResponseBudget
+from app.services.search.learned_order import learned_page, widen_page
+from app.services.search.mixed_order import MixedOrder
+from backends.base import Matched, SearchBackend, SearchResult
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
@@ -35,55 +39,7 @@ _REJECTED = {
 }
 
 
-EncodeHit = Callable[[Hit], bytes]
 T = TypeVar("T")
-
-
-class AnswerRoom:
-    """The size limit for documents in one response, including formatted copies, checked while hits are encoded.
-
-    Args:
-        max_bytes: Maximum number of bytes of JSON.
-    """
-
-    def __init__(self, max_bytes: int):
-        self._max_bytes = max_bytes
-        self._available = max_bytes
-
-    @property
-    def available(self) -> int:
-        """Number of bytes that are still available."""
-        return self._available
-
-    def check(self, size: int) -> None:
-        """Reject a document of at least ``size`` bytes before it is encoded, if it does not fit.
-
-        Raises:
-            ApiError: 400 ``answer_too_large``.
-        """
-        if size > self._available:
-            raise self.too_small()
-
-    def fits(self, size: int) -> bool:
-        """Whether ``size`` bytes are available."""
-        return size <= self._available
-
-    def too_small(self) -> ApiError:
-        """Return the 400 for documents that exceed the limit."""
-        return ApiError(
-            ErrorCode.ANSWER_TOO_LARGE,
-            f"The response would contain more than {self._max_bytes} bytes of documents: "
-            "request fewer hits, or select the fields you need.",
-        )
-
-    def take(self, size: int) -> None:
-        """Use ``size`` bytes.
-
-        Raises:
-            ApiError: 400 ``answer_too_large``.
-        """
-        self.check(size)
-        self._available -= size
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +47,12 @@ class TimedResult:
     """The result of a search, with its duration.
 
     Attributes:
-        result: The result without hits.
-        hits: The JSON of each hit.
         took_ms: Duration of the search in milliseconds.
         searched_at: Timezone-aware time of the search.
         answer: The passage that answers the query, as JSON; ``None`` if none was found or requested.
     """
 
     result: SearchResult
-    hits: Sequence[bytes]
     took_ms: int
     searched_at: datetime
     answer: Mapping[str, Any] | None = None
@@ -140,34 +93,23 @@ class Searcher:
         self._max_answer_bytes = max_answer_bytes
         self._mixed_order = mixed_order
 
-    def new_room(self) -> AnswerRoom:
+    def new_budget(self) -> ResponseBudget:
         """Return the size limit for one response, which may contain the hits of several searches."""
-        return AnswerRoom(self._max_answer_bytes)
+        return ResponseBudget(self._max_answer_bytes)
 
-    def run(
-        self,
-        site: SiteRecord,
-        query: SearchQuery,
-        encode: EncodeHit,
-        room: AnswerRoom,
-        *,
-        record_for: Visitor | None = None,
-        is_whole: bool = False,
-    ) -> TimedResult:
+    def run(self, site: SiteRecord, query: SearchQuery, *, record_for: Visitor | None = None) -> TimedResult:
         """Search one site, and record the search for analytics. The caller has charged the search.
 
         Args:
-            encode: Returns the JSON of a hit.
-            room: The limit of the response.
+            query: The query, from :func:`app.services.search.encoding.for_site`.
             record_for: The visitor, or ``None`` to keep the search out of analytics. A search without words is never
                 recorded.
-            is_whole: Whether the JSON of a hit contains the whole document.
 
         Raises:
-            ApiError: 400 for an invalid query, or for hits that exceed the limit.
+            ApiError: 400 for an invalid query, or for hits that exceed the query's ``max_bytes``.
             BackendUnavailable: The engine is unavailable.
         """
-        timed = self._search(site, replace(query, max_bytes=room.available) if is_whole else query, encode, room)
+        timed = self._search(site, query)
         if record_for is not None:
             self.record(site, query, timed, record_for)
         return timed
@@ -191,65 +133,49 @@ class Searcher:
                 )
             )
 
-    def _search(self, site: SiteRecord, query: SearchQuery, encode: EncodeHit, room: AnswerRoom) -> TimedResult:
+    def _search(self, site: SiteRecord, query: SearchQuery) -> TimedResult:
         started = time.perf_counter()
-        hits: list[bytes] = []
-
-        def take(hit: Hit) -> None:
-            encoded = encode(hit)
-            room.take(len(encoded))
-            hits.append(encoded)
-
-        finder = AnswerFinder(take) if query.answers else None
-        show = take if finder is None else finder.take
-
-        def search(engine: SearchBackend, index: str) -> SearchResult:
-            if not query.learned:
-                return self._find(engine, index, site, query, show)
-            order = LearnedOrder(query, show)
-            result = self._find(engine, index, site, order.query, order.take)
-            order.finish()
-            return result
-
         try:
-            result = self.ask(site, search, partial(_find_nothing, query))
+            result = self._result(site, query)
         except BackendRejected as error:
             raise rejected(error) from error
         except ReplyTooLarge as error:
-            raise room.too_small() from error
-        answer = None if finder is None else finder.answer
-        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now(), answer)
+            raise self.new_budget().exceeded() from error
+        answer = find_answer(result.hits) if query.answers else None
+        return TimedResult(result, round((time.perf_counter() - started) * 1000), now(), answer)
 
-    def _find(
-        self, engine: SearchBackend, index: str, site: SiteRecord, query: SearchQuery, take: TakeHit
-    ) -> SearchResult:
-        if self._mixed_order is not None and self._mixed_order.is_for(query):
-            return self._mixed_order.search(engine, index, site.id, query, take)
-        return engine.search(index, query, take)
+    def _result(self, site: SiteRecord, query: SearchQuery) -> SearchResult:
+        try:
+            return self.ask(site, partial(self._find, site.id, query))
+        except NothingToFind:
+            return _find_nothing(query)
 
-    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T], nothing: Callable[[], T]) -> T:
-        """Call a function with the engine and the index of a site.
+    def _find(self, site_id: int, query: SearchQuery, engine: SearchBackend, index: str) -> SearchResult:
+        wanted = widen_page(query) if query.learned else query
+        if self._mixed_order is not None and self._mixed_order.is_for(wanted):
+            result = self._mixed_order.search(engine, index, site_id, wanted)
+        else:
+            result = engine.search(index, wanted)
+        return result if wanted is query else replace(result, hits=learned_page(query, result.hits))
 
-        Args:
-            question: Receives the engine and the name of the index; may be called twice.
-            nothing: Returns the result for a site without documents, whose index does not exist yet.
+    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T]) -> T:
+        """Call a function with the engine and the index of a site, and again if the index was replaced meanwhile.
 
         Raises:
+            NothingToFind: The site has no documents, so its index does not exist yet.
             BackendUnavailable: The engine is unavailable, or the index is being rebuilt.
         """
         try:
-            try:
-                return question(self._engines.get_engine(site.engine), site.engine_index)
-            except IndexNotFound:
-                # The index was lost, or has been replaced since the caller's record of the site was read.
-                restored = self._indexer.restore(site.id)
-                if restored is None:
-                    raise
-                return question(self._engines.get_engine(restored.engine), restored.engine_index)
-        except NothingToFind:
-            return nothing()
+            return question(self._engines.get_engine(site.engine), site.engine_index)
         except IndexNotFound as error:
-            raise BackendUnavailable("The site's index is being rebuilt.") from error
+            # The index was lost, or has been replaced since the caller's record of the site was read.
+            restored = self._indexer.restore(site.id)
+            if restored is None:
+                raise BackendUnavailable("The site's index is being rebuilt.") from error
+            try:
+                return question(self._engines.get_engine(restored.engine), restored.engine_index)
+            except IndexNotFound:
+                raise BackendUnavailable("The site's index is being rebuilt.") from error
 
 
 def _find_nothing(query: SearchQuery) -> SearchResult:
@@ -283,17 +209,10 @@ def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[s
         ApiError: 400 for a query that the engine rejects.
         BackendUnavailable: The engine is unavailable.
     """
-    ids: list[str] = []
-
-    def note(hit: Hit) -> bytes:
-        ids.append(hit.id)
-        return b""
-
     settings = replace(site.settings, pinned={}, hidden={}, distinct="")
-    plain_query = replace(query, kinds=site.kinds, settings=settings)
+    plain_query = replace(query, kinds=site.kinds, settings=settings, returned_fields=frozenset({"id"}))
     # Without a visitor, so that the search is kept out of analytics.
-    searcher.run(site, plain_query, note, searcher.new_room())
-    return ids
+    return [hit.id for hit in searcher.run(site, plain_query).result.hits]
 
 
 def find_ids_at(searcher: Searcher, site: SiteRecord, urls: tuple[str, ...], limit: int) -> list[str]:

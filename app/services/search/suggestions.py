@@ -20,6 +20,7 @@ from app.models import QueryDay, Site
 from app.models.base import to_microseconds
 from app.models.events import ALL_WORDS, DAY_MICROSECONDS, RUN_CODES, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
+from app.services.indexing.indexer import NothingToFind
 from app.services.search.encoding import for_site
 from app.services.search.search import Searcher, rejected
 from app.storage.database import Database
@@ -261,21 +262,19 @@ class Suggester:
         narrowed = None if within is None else replace(within, kinds=site.kinds)
         try:
             return self._searcher.ask(
-                site,
-                lambda engine, index: engine.find_titles(index, start, limit, within=narrowed),
-                tuple[TitleMatch, ...],
+                site, lambda engine, index: engine.find_titles(index, start, limit, within=narrowed)
             )
+        except NothingToFind:
+            return ()
         except BackendRejected as error:
             raise rejected(error) from error
         except ReplyTooLarge as error:
-            raise self._searcher.new_room().too_small() from error
+            raise self._searcher.new_budget().exceeded() from error
 
     def _finds_all_words(self, site: SiteRecord, query: str) -> bool:
         """Whether any document contains every word of a query."""
         try:
-            result = self._searcher.run(
-                site, for_site(SearchQuery(query, limit=1), site), lambda hit: b"", self._searcher.new_room()
-            ).result
+            result = self._searcher.run(site, for_site(SearchQuery(query, limit=1), site)).result
         except ApiError:
             return False  # The engine rejects the query.
         return result.total > 0 and result.matched is Matched.ALL

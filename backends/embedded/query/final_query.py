@@ -8,10 +8,10 @@ from functools import partial
 
 import tantivy
 
+from backends.analysis.parser import ParsedQuery, parse_query
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
 from backends.embedded.query.explaining import Explained
-from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from backends.analysis.sentence_queries import SENTENCE_STOP_WORDS, SENTENCE_TERMS
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -84,8 +86,8 @@ class Ranking:
     exact_term_boost: float = 0.4
     exact_single_term_boost: float = 4.0
     min_hits_before_relaxing: int = 100
-    sentence_terms: int = 4
-    sentence_stop_words: int = 2
+    sentence_terms: int = SENTENCE_TERMS
+    sentence_stop_words: int = SENTENCE_STOP_WORDS
     recency_boost: float = 0.05
     half_life_days: float = 730.0
     typo_max_doc_freq: int = 10

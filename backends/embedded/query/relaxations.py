@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import tantivy
 
 from backends.analysis.normalization import UNSEGMENTED_RUN, graphemes
-from backends.embedded.query.parser import ParsedQuery, QueryTerm
+from backends.analysis.parser import ParsedQuery, QueryTerm
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.scoring import SIGNALS, Signal, score_signals
 from backends.embedded.query.scoring import all_terms as all_terms_signal

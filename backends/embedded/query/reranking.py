@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import takewhile
 
 import tantivy
 
@@ -25,8 +24,8 @@ def ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[Sc
     if len({score for score, _ in hits}) == len(hits):
         return hits
     changes = searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
-    ordered = sorted(zip(hits, changes, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
-    return [hit for hit, _ in ordered]
+    keys = [(-score, change or 0) for (score, _), change in zip(hits, changes, strict=True)]
+    return [hits[at] for at in sorted(range(len(hits)), key=keys.__getitem__)]
 
 
 def reranked(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:
@@ -36,9 +35,9 @@ def reranked(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, rank
     if count < len(hits):
         # Hits further behind than the largest bonus cannot move up.
         min_score = hits[count - 1][0] / recency(0, ranking)
-        hits = list(takewhile(lambda hit: hit[0] >= min_score, hits))
+        hits = [hit for hit in hits if hit[0] >= min_score]
     dates = searcher.fast_field_values(DATE, [address for _, address in hits])
-    if not any(date is not None for date in dates):
+    if dates.count(None) == len(dates):
         return hits
     now = time.time() * 1_000_000
     scored = [

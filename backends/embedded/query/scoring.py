@@ -13,8 +13,8 @@ from itertools import islice, pairwise, product
 import tantivy
 
 from backends.analysis.normalization import fold
+from backends.analysis.parser import TermKind
 from backends.embedded.index.schema import FILTER_TERMS, WORD_PARTS, equality_term, section_term, title_beginning
-from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant

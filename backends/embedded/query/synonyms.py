@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from backends.analysis.languages import stems
-from backends.embedded.query.parser import Phrase, query_terms_of
+from backends.analysis.parser import Phrase, query_terms_of
 from backends.query import MAX_USED_SYNONYMS, Synonyms, synonyms_split
 
 

@@ -21,8 +21,8 @@ from backends.analysis.languages import (
     stop_words,
 )
 from backends.analysis.normalization import fold
+from backends.analysis.parser import ParsedQuery, Phrase, QueryTerm, TermKind
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.synonyms import SynonymIndex, words_by_stem
 from backends.embedded.query.term_queries import TermQueries, ToneMatches

@@ -12,9 +12,9 @@ from os.path import commonprefix
 
 from backends.analysis.compounds import compounding, compounds_of
 from backends.analysis.languages import prefixes, sharing_stem, stem, stems
+from backends.analysis.parser import QueryTerm, TermKind
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
-from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import (
     corrections,

@@ -10,18 +10,17 @@ from functools import lru_cache
 from typing import Any
 
 from backends.analysis.normalization import ANALYZER, compose, terms_of
-from backends.embedded.results.matches import MAX_GAP, MAX_MATCHES, MatchTerms, SearchedText, find_matches
+from backends.embedded.results.folding import fold_text
+from backends.embedded.results.matches import Match, MatchTerms, SearchedText, find_matches, find_matches_in_each
 from backends.embedded.results.snippets import SnippetGenerator
-from backends.highlighting import MAX_SENTENCES_CHARS, Span, merged, without_lone_stop_words
+from backends.highlighting import merged, without_lone_stop_words
 from backends.sections import Place
+from backends.sentences import MAX_SENTENCES_CHARS, Span
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
 
-MAX_JOINED_CHARS = 2 * MAX_MATCHES
-"""Maximum total length of texts searched together, so that no word has more than :data:`MAX_MATCHES` matches there."""
-
-_BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
-"""Separator between texts that are searched together: longer than the gap between the words of a phrase."""
+MAX_JOINED_CHARS = 4_096
+"""Maximum length of a text that is searched together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +82,22 @@ class HighlightTerms:
 class TermMatches:
     """Locates the matches of one query's terms; implements :class:`backends.highlighting.Matches`."""
 
-    def __init__(self, highlight_terms: HighlightTerms, match_terms: MatchTerms | None = None):
-        """Create the matcher. Pass ``match_terms``, the spellings of the terms, if they were computed already."""
+    def __init__(
+        self,
+        highlight_terms: HighlightTerms,
+        match_terms: MatchTerms | None = None,
+        words_by_form: Mapping[str, int] | None = None,
+    ):
+        """Create the matcher.
+
+        Args:
+            match_terms: The spellings of the terms, if they were computed already.
+            words_by_form: Folded words of documents whose other forms match, with the number of the query's word.
+        """
         self._highlight_terms = highlight_terms
-        self._match_terms = match_terms or _match_terms(highlight_terms)
+        self._words_by_form = words_by_form or {}
+        own_terms = match_terms or _match_terms(highlight_terms)
+        self._match_terms = own_terms.with_words(words_by_form) if words_by_form else own_terms
         self.meaningful = highlight_terms.meaningful
         self.weights = highlight_terms.weights
         stop_words = self._match_terms.numbers - self.meaningful
@@ -96,11 +107,9 @@ class TermMatches:
         )
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
-        self._with_forms: dict[frozenset[tuple[str, ...]], TermMatches] = {}
         own = highlight_terms
         self._first_terms = (*own.terms, *own.prefixes, *(sequence[0] for sequence in own.sequences))
         self._typed: dict[str, Set[str]] = {}
-        self._last = SearchedText("")
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
         """Matches without the unlikely terms of words that the document contains in another form."""
@@ -115,47 +124,36 @@ class TermMatches:
             return self
         words = frozenset(likely_numbers)
         if words not in self._narrowed:
-            self._narrowed[words] = TermMatches(_without_unlikely(self._highlight_terms, words))
+            likely_terms = _without_unlikely(self._highlight_terms, words)
+            self._narrowed[words] = TermMatches(likely_terms, words_by_form=self._words_by_form)
         return self._narrowed[words]
 
     def with_forms(self, words: bytes) -> TermMatches:
-        """Matches that include a document's words whose other forms match (``U-Bahn`` for ``ubahn``).
+        """Matches that include words of documents whose other forms match (``U-Bahn`` for ``ubahn``).
 
         Args:
-            words: The document's words that are indexed in other forms, separated by line breaks.
+            words: Words that are indexed in other forms, separated by line breaks.
         """
-        # Every form is in here: it differs from the word in separators only. Most documents end here, in microseconds.
+        # Every form is in here: it differs from the word in separators only.
         letters = _letters_of(words)
         first_terms = [term for term in self._first_terms if term in letters]
         if not first_terms:
             return self
-        lines = letters.split("\n")
-        matching = {at for term in first_terms for at, line in enumerate(lines) if term in line}
         written = words.decode("utf-8", "surrogatepass").split("\n")
-        numbers: dict[tuple[str, ...], int] = {}
-        for at in sorted(matching):
-            own, forms = _terms_of_forms(written[at])
-            number = self._number_of(forms)
+        numbers: dict[str, int] = {}
+        for at in sorted(_lines_with(first_terms, letters)):
+            number = self._number_of(_terms_of_forms(written[at]))
             if number is not None:
-                numbers[own] = number
-        if not numbers:
+                numbers[fold_text(written[at])[0]] = number
+        starts = tuple(self._highlight_terms.prefixes)
+        words_by_form = {
+            word: number
+            for word, number in numbers.items()
+            if not (word in self._highlight_terms.terms or (word.isalnum() and word.startswith(starts)))
+        }
+        if not words_by_form:
             return self
-        key = frozenset(numbers)
-        if key not in self._with_forms:
-            whole = {own[0]: number for own, number in numbers.items() if len(own) == 1}
-            several = {own: number for own, number in numbers.items() if len(own) > 1}
-            terms = {**whole, **self._highlight_terms.terms}
-            sequences = {**several, **self._highlight_terms.sequences}
-            self._with_forms[key] = TermMatches(
-                replace(self._highlight_terms, terms=terms, sequences=sequences),
-                self._match_terms.with_terms(self._new_terms(whole), sequences),
-            )
-        return self._with_forms[key]
-
-    def _new_terms(self, terms: Mapping[str, int]) -> dict[str, int]:
-        """Return the terms that do not match yet."""
-        own, starts = self._highlight_terms.terms, tuple(self._highlight_terms.prefixes)
-        return {term: number for term, number in terms.items() if not (term in own or term.startswith(starts))}
+        return TermMatches(self._highlight_terms, self._match_terms, words_by_form)
 
     def _number_of(self, forms: Iterable[tuple[str, ...]]) -> int | None:
         """Number of the query's word that one of the forms matches, if there is one."""
@@ -173,23 +171,22 @@ class TermMatches:
         return None
 
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the matches to mark in each of several texts. Joining short ones makes this much faster."""
-        joined = _BETWEEN_TEXTS.join(texts)
-        if len(joined) > MAX_JOINED_CHARS and len(texts) > 1:
-            return [spans for text in texts for spans in self.spans_in((text,))]
-        places = find_matches(joined, self._match_terms)
-        if not places:
-            return [[] for _ in texts]
-        spans: list[list[Span]] = []
-        end = -len(_BETWEEN_TEXTS)
-        for text in texts:
-            start = end + len(_BETWEEN_TEXTS)
-            end = start + len(text)
-            own = [(first - start, last - start, number) for first, last, number in places if start <= first < end]
-            spans.append(
-                merged(own if self._stop_words is None else without_lone_stop_words(text, own, self.meaningful))
-            )
-        return spans
+        """Return the matches to mark in each of several texts."""
+        return [
+            merged(matches if self._stop_words is None else without_lone_stop_words(text, matches, self.meaningful))
+            if matches
+            else []
+            for text, matches in zip(texts, self._find_in_each(texts), strict=True)
+        ]
+
+    def _find_in_each(self, texts: Sequence[str]) -> list[list[Match]]:
+        if max(map(len, texts), default=0) <= MAX_JOINED_CHARS:
+            return find_matches_in_each(texts, self._match_terms)
+        short_texts = [text for text in texts if len(text) <= MAX_JOINED_CHARS]
+        in_short = iter(find_matches_in_each(short_texts, self._match_terms))
+        return [
+            next(in_short) if len(text) <= MAX_JOINED_CHARS else find_matches(text, self._match_terms) for text in texts
+        ]
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
         """Return the matches in a text, in order: of the query words with these numbers, or of all."""
@@ -198,7 +195,7 @@ class TermMatches:
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
         """At least the first match of some query words in each part of a text."""
         only = self._match_terms.only(numbers)
-        return self._searched(text).first_matches(only, starts, self._highlight_terms.typed)
+        return SearchedText(text).first_matches(only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
         """Return the typed words that make up one word of the query."""
@@ -213,24 +210,23 @@ class TermMatches:
             typed = self._typed[matched] = terms if terms <= self._highlight_terms.typed else frozenset()
         return typed
 
-    def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        """Return the part of a text, about ``words`` words long, with the most different matches, and its matches."""
-        searched = self._searched(text)
-        places, (start, end) = self._snippets.best_part(searched, words)
-        if self._stop_words is not None and places:
-            first, last = max(0, start - MAX_SENTENCES_CHARS), min(len(text), end + MAX_SENTENCES_CHARS)
-            near = searched.part(first, last)
-            stop_words = near.in_text(near.find(self._stop_words))
-            # The first and the last word may be cut.
-            stop_words = [each for each in stop_words if (not first or each[0] > first) and each[1] < last]
-            places = list(without_lone_stop_words(text, sorted([*places, *stop_words]), self.meaningful))
-        return merged(places), (start, end)
+    def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
+        """Return the matches in each text, and the part of about ``words`` words with the most different matches."""
+        parts: list[tuple[list[Span], Span]] = []
+        for text, (matches, part) in zip(texts, self._snippets.best_parts(texts, words), strict=True):
+            has_more = self._stop_words is not None and matches
+            parts.append((merged(self._with_stop_words(text, matches, part) if has_more else matches), part))
+        return parts
 
-    def _searched(self, text: str) -> SearchedText:
-        """A text prepared for matching; the last one is reused, since sections and snippet use the same content."""
-        if self._last.text is not text:
-            self._last = SearchedText(text)
-        return self._last
+    def _with_stop_words(self, text: str, matches: Sequence[Match], part: Span) -> Sequence[Match]:
+        """Add the stop words beside the matches in a part of a text."""
+        assert self._stop_words is not None
+        first, last = max(0, part[0] - MAX_SENTENCES_CHARS), min(len(text), part[1] + MAX_SENTENCES_CHARS)
+        near = SearchedText(text).part(first, last)
+        stop_words = near.in_text(near.find(self._stop_words))
+        # The first and the last word may be cut.
+        stop_words = [each for each in stop_words if (not first or each[0] > first) and each[1] < last]
+        return without_lone_stop_words(text, sorted([*matches, *stop_words]), self.meaningful)
 
 
 _ALPHANUMERIC = "".join(filter(str.isalnum, map(chr, range(128)))).encode()
@@ -253,11 +249,23 @@ def _letters_of_word(word: str) -> str:
 
 
 @lru_cache(maxsize=16384)
-def _terms_of_forms(word: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the terms of a word, and for each of its other forms, the terms that the word itself lacks."""
-    own = tuple(terms_of(word))
-    forms = (tuple(terms_of(form)) for form in forms_of(word))
-    return own, tuple(tuple(term for term in form if term not in own) for form in forms)
+def _terms_of_forms(word: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each of the other forms of a word the terms that the word itself lacks."""
+    own = terms_of(word)
+    return tuple(tuple(term for term in terms_of(form) if term not in own) for form in forms_of(word))
+
+
+def _lines_with(terms: Iterable[str], text: str) -> set[int]:
+    """Return the numbers of the lines of a text that contain one of several terms."""
+    lines: set[int] = set()
+    for term in terms:
+        line, last, at = 0, 0, text.find(term)
+        while at >= 0:
+            line += text.count("\n", last, at)
+            lines.add(line)
+            last = text.find("\n", at)
+            at = text.find(term, last) if last >= 0 else -1
+    return lines
 
 
 def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from os.path import commonprefix
 from typing import Self
 
@@ -33,6 +33,10 @@ _FAMILY_PREFIX = 3
 
 MAX_GAP = 16
 """Maximum number of characters between the words of a phrase: brackets, quotes, dots."""
+
+_BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
+"""Separator between texts that are searched together: longer than the gap between the words of a phrase."""
+
 _PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
@@ -109,9 +113,14 @@ class MatchTerms:
         """
         return cls(_match_terms_for(terms, prefixes), sequences)
 
-    def with_terms(self, terms: Mapping[str, int], sequences: Mapping[tuple[str, ...], int]) -> MatchTerms:
-        """Return a copy with additional words that match as a whole, and with these sequences."""
-        return MatchTerms([*self._all_match_terms, *_match_terms_for(terms, {})], sequences)
+    def with_words(self, words: Mapping[str, int]) -> MatchTerms:
+        """Return a copy with additional words that match as they are written.
+
+        Args:
+            words: Folded words, which may contain separators, with the number of the query's word.
+        """
+        additional = [MatchTerm(word, number, True, False) for word, number in words.items()]
+        return MatchTerms([*self._all_match_terms, *additional], self.sequences)
 
     def only(self, numbers: frozenset[int]) -> MatchTerms:
         """Restrict the terms to the query words with these numbers."""
@@ -153,8 +162,28 @@ def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
     return _find_everywhere(*fold_text(text[:MAX_SEARCHED_CHARS]), match_terms)
 
 
-def _find_everywhere(folded: str, places: Places | None, match_terms: MatchTerms) -> list[Match]:
-    matches = _find_all(folded, match_terms, 0, len(folded))
+def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[list[Match]]:
+    """Return the matches in each of several texts, in order; they may overlap.
+
+    The texts are searched together: the number of steps depends on the matches, not on the texts.
+    """
+    joined = _BETWEEN_TEXTS.join(texts)
+    matches = _find_everywhere(*fold_text(joined), match_terms, MAX_MATCHES * len(texts))
+    matches_by_text: list[list[Match]] = [[] for _ in texts]
+    ends = list(accumulate(map(len, texts), lambda end, size: end + len(_BETWEEN_TEXTS) + size))
+    at = 0
+    for first, last, number in matches:
+        while first >= ends[at]:
+            at += 1
+        start = ends[at] - len(texts[at])
+        matches_by_text[at].append((first - start, last - start, number))
+    return matches_by_text
+
+
+def _find_everywhere(
+    folded: str, places: Places | None, match_terms: MatchTerms, max_matches: int = MAX_MATCHES
+) -> list[Match]:
+    matches = _find_all(folded, match_terms, 0, len(folded), max_matches)
     return matches if places is None else [(places[first], places[last], number) for first, last, number in matches]
 
 
@@ -205,7 +234,7 @@ class SearchedText:
                 _find_first(folded, match_term, at, end, typed if prefers_typed else None, matches)
                 at = folded.find(match_term.text, end)
         for sequence, number in match_terms.sequences.items():
-            matches += _find_sequence(folded, sequence, number, 0, len(folded))
+            matches += _find_sequence(folded, sequence, number, 0, len(folded), MAX_MATCHES)
         return matches
 
     def _fold_whole(self) -> tuple[str, Places | None]:
@@ -247,7 +276,7 @@ class FoldedText:
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """Return all matches between two positions, in order; they may overlap."""
-        return _find_all(self._text, match_terms, start, min(end, len(self._text)))
+        return _find_all(self._text, match_terms, start, min(end, len(self._text)), MAX_MATCHES)
 
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
         """Convert matches to positions in the original text."""
@@ -273,17 +302,21 @@ def _spellings(term: str) -> tuple[str, ...]:
     return tuple(spellings)
 
 
-def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> list[Match]:
-    """Return all matches that begin between two positions, in order; they may overlap."""
+def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int, max_matches: int) -> list[Match]:
+    """Return all matches that begin between two positions, in order; they may overlap.
+
+    Args:
+        max_matches: Maximum number of matches of each term.
+    """
     matches: list[Match] = []
     if match_terms.letters:
-        matches += _find_letters(folded, match_terms.letters, start, stop)
+        matches += _find_letters(folded, match_terms.letters, start, stop, max_matches)
     for match_term in match_terms.words:
         first = folded.find(match_term.text, start, stop)
         if first >= 0:
-            _find(folded, match_term, first, stop, matches, MAX_MATCHES)
+            _find(folded, match_term, first, stop, matches, max_matches)
     for sequence, number in match_terms.sequences.items():
-        matches += _find_sequence(folded, sequence, number, start, stop)
+        matches += _find_sequence(folded, sequence, number, start, stop, max_matches)
     matches.sort()
     return matches
 
@@ -327,10 +360,10 @@ def _is_letter(match_term: MatchTerm) -> bool:
     )
 
 
-def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Match]:
+def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int, max_matches: int) -> list[Match]:
     """Matches of one-letter words, found by their boundaries: they are far rarer than the letter itself."""
     matches: list[Match] = []
-    room = dict.fromkeys(numbers, MAX_MATCHES)
+    room = dict.fromkeys(numbers, max_matches)
     for match in _LONELY_LETTER.finditer(folded, first, last):
         letter, (start, end) = match.group(), match.span()
         if not room.get(letter):
@@ -342,13 +375,15 @@ def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int
     return matches
 
 
-def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Match]:
+def _find_sequence(
+    folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int, max_matches: int
+) -> list[Match]:
     matches: list[Match] = []
     if not any(spelling in folded for spelling in _spellings(sequence[-1])):
         return matches
     search = _sequence_pattern(sequence).search
     match = search(folded, start, stop)
-    while match is not None and len(matches) < MAX_MATCHES:
+    while match is not None and len(matches) < max_matches:
         first, end = match.span()
         whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
         if whole:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText
-from backends.highlighting import is_prose
+from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText, find_matches_in_each
+from backends.sentences import Span, is_prose
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
@@ -52,26 +52,38 @@ class SnippetGenerator:
             len(match_terms.numbers) if len(match_terms.numbers) <= _LONG_QUERY_WORDS else _ENOUGH_WORDS
         )
 
-    def best_part(self, searched: SearchedText, words: int) -> tuple[list[Match], tuple[int, int]]:
-        """The part of a text, about ``words`` words long, with the most different matches, and the matches in it.
+    def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Match], Span]]:
+        """Return the matches in each text, and the part of about ``words`` words with the most different matches.
 
         A long text is searched from its beginning. If the words of the query (or enough words of a very long
         query) do not occur near each other there, the rest is searched only around the rarest words.
         """
-        text = searched.text
-        if len(text) <= _NEAR_CHARS:
-            found_matches = searched.all_matches(self._match_terms)
-            return found_matches, crop_window(text, found_matches, words)
-        reach = _word_end(text, _NEAR_CHARS - _EDGE_CHARS, _NEAR_CHARS)
-        beginning = searched.part(0, reach)
-        found_matches = beginning.in_text(beginning.find(self._match_terms))
+        beginnings = [
+            text if len(text) <= _NEAR_CHARS else text[: _word_end(text, _NEAR_CHARS - _EDGE_CHARS, _NEAR_CHARS)]
+            for text in texts
+        ]
+        matches_by_text = find_matches_in_each(beginnings, self._match_terms)
+        return [
+            (matches, crop_window(text, matches, words))
+            if text is beginning
+            else self._best_part(text, len(beginning), matches, words)
+            for text, beginning, matches in zip(texts, beginnings, matches_by_text, strict=True)
+        ]
+
+    def _best_part(self, text: str, reach: int, found_matches: list[Match], words: int) -> tuple[list[Match], Span]:
+        """Return the best part of a text longer than its beginning.
+
+        Args:
+            reach: Length of the beginning.
+            found_matches: Matches in the beginning.
+        """
         best = _best_stretch(found_matches, words, text)
+        searched = SearchedText(text)
         if len(found_matches) <= _MAX_STARTS and not self._is_good_enough(best):
             best = self._better_stretch(searched, reach, words, best, found_matches)
         start, end = _around(text, best, words)
         if end > reach:
-            begin = max(0, start - _EDGE_CHARS)
-            part = searched.part(begin, end + _EDGE_CHARS)
+            part = searched.part(max(0, start - _EDGE_CHARS), end + _EDGE_CHARS)
             found_matches = part.in_text(part.find(self._match_terms))
         return found_matches, (start, end)
 
@@ -146,24 +158,33 @@ class _Fragment(NamedTuple):
         return self.different, self.matches
 
 
-def crop_window(text: str, found_matches: list[Match], words: int) -> tuple[int, int]:
+def crop_window(text: str, found_matches: list[Match], words: int) -> Span:
     """The part of a text, about ``words`` words long, with the most different matches; the first of equal parts."""
     return _around(text, _best_stretch(found_matches, words, text), words)
 
 
-def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int]:
+def _around(text: str, fragment: _Fragment | None, words: int) -> Span:
     """Return the part of about ``words`` words around a fragment, or at the beginning of the text."""
     words = max(1, words)
-    start, anchor, budget_before, inside = 0, 0, 0, 0
-    if fragment is not None:
-        start, anchor = fragment.start, fragment.end
+    start, anchor = (0, 0) if fragment is None else (fragment.start, fragment.end)
+    reach = words * _MANY_CHARS_PER_WORD
+    low, high = start - reach if start > reach else 0, anchor + reach
+    window = text[low:high]
+    # Splitting an ASCII text without its punctuation is much faster than matching its words.
+    spaced = window.encode().translate(_SPACED) if window.isascii() else None
+    if spaced is None:
         inside = _count(text, start, anchor)
-        budget_before = max(0, words - inside) // 2
-    new_start, used = _back(text, start, budget_before)
-    end, used_after = _forward(text, anchor, words - inside - used)
-    missing = words - inside - used - used_after
-    if missing > 0 and end >= len(text):
-        new_start, _ = _back(text, new_start, missing)
+    elif fragment is None:
+        inside = 0
+    else:
+        inside = len(spaced[start - low : anchor - low].split())
+    before = (words - inside) // 2 if words > inside else 0
+    new_start, used = _back(text, start, before, None if spaced is None else spaced[: start - low])
+    after = words - inside - used
+    end, used_after = _forward(text, anchor, after, None if spaced is None else spaced[anchor - low :])
+    missing = after - used_after
+    if missing > 0 and new_start > 0 and fragment is not None and end >= len(text):
+        new_start, _ = _back(text, new_start, missing, None)
     return new_start, end
 
 
@@ -173,7 +194,7 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
     Args:
         text: The text of the matches. With it, prose comes before code and tables with as many different words.
     """
-    width = _width(words)
+    width = (words if words > 0 else 1) * _USUAL_CHARS_PER_WORD
     if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
         different = len({number for _, _, number in found_matches})
         return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
@@ -217,25 +238,24 @@ def _width(words: int) -> int:
 
 def _count(text: str, start: int, end: int) -> int:
     part = text[start:end]
-    return len(_spaced(part).split()) if part.isascii() else len(_WORD.findall(part))
+    return len(part.encode().translate(_SPACED).split()) if part.isascii() else len(_WORD.findall(part))
 
 
-def _spaced(text: str) -> bytes:
-    """Replace all non-word characters of an ASCII text by spaces: splitting it is much faster than matching words."""
-    return text.encode("ascii").translate(_SPACED)
+def _forward(text: str, start: int, words: int, spaced: bytes | None) -> tuple[int, int]:
+    """Return the position after the next words, and their number.
 
-
-def _forward(text: str, start: int, words: int) -> tuple[int, int]:
-    """Return the position after the next words, and their number."""
+    Args:
+        spaced: The next characters with spaces in place of punctuation; ``None`` if they are not all ASCII.
+    """
     if words <= 0:
         return start, 0
-    limit = min(len(text), start + words * _CHARS_PER_WORD)
-    part = text[start : min(limit, start + words * _MANY_CHARS_PER_WORD)]
-    if part.isascii():
-        spaced = _spaced(part)
+    if spaced is not None:
         parts = spaced.split(None, words)
         if len(parts) > words:
             return start + len(spaced[: -len(parts[words])].rstrip()), words
+        if start + len(spaced) == len(text):
+            return len(text), len(parts)
+    limit = min(len(text), start + words * _CHARS_PER_WORD)
     match = _words_pattern(words).match(text, start, limit)
     if match is None:
         return limit, _count(text, start, limit)
@@ -243,16 +263,16 @@ def _forward(text: str, start: int, words: int) -> tuple[int, int]:
     return (end if limit < len(text) or _WORD.search(text, end) else limit), words
 
 
-def _back(text: str, end: int, words: int) -> tuple[int, int]:
-    """Return the position before the previous words, and their number."""
+def _back(text: str, end: int, words: int, spaced: bytes | None) -> tuple[int, int]:
+    """Return the position before the previous words, and their number; ``spaced`` are the previous characters."""
     if words <= 0:
         return (0, 0) if end <= _EDGE_CHARS and _WORD.search(text, 0, end) is None else (end, 0)
-    part = text[max(0, end - words * _MANY_CHARS_PER_WORD) : end]
-    if part.isascii():
-        spaced = _spaced(part)
+    if spaced is not None:
         parts = spaced.rsplit(None, words)
         if len(parts) > words:
             return end - len(spaced[len(parts[0]) :].lstrip()), words
+        if len(spaced) == end:
+            return 0, len(parts)
     begin = end
     for chars_per_word in (_MANY_CHARS_PER_WORD, _CHARS_PER_WORD):
         begin = max(0, end - words * chars_per_word)

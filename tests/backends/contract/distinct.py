@@ -224,11 +224,3 @@ class DistinctContract:
                 assert hit.document["url"]
                 assert hit.formatted is not None
                 assert "<em>" in hit.formatted["content"]
-
-    def test_distinct_hits_are_passed_to_the_callback_one_by_one(self, case: Case) -> None:
-        case.add(*MANUALS)
-        taken: list[str] = []
-        query = case.query("tea", distinct="page")
-        result = case.backend.search(case.index, query, lambda hit: taken.append(hit.id))
-        assert result.hits == ()
-        assert taken == case.ids("tea", distinct="page")

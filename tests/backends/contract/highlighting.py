@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import Hit
-from backends.query import Highlight, SearchQuery, SearchSettings
+from backends.errors import ReplyTooLarge
+from backends.query import Highlight, SearchSettings
 from tests.backends.contract.case import SHOP, Case, page
-
-
-class Enough(Exception):
-    """Raised by a callback to end a search."""
 
 
 def formatted_content(case: Case, query: str) -> str:
@@ -95,31 +91,27 @@ class HighlightContract:
         assert formatted is not None
         assert formatted["title"] == "A <em>zebra</em>"
 
-    def test_hits_are_passed_to_the_callback_one_by_one(self, case: Case) -> None:
-        case.add(*(page(f"{number}", "shared word") for number in range(5)))
-        query = SearchQuery("shared", limit=4, facets=("id",), highlight=Highlight(), kinds=case.kinds)
-        expected = case.backend.search(case.index, query)
-        taken: list[Hit] = []
+    def test_hits_contain_only_the_returned_fields(self, case: Case) -> None:
+        case.add(page("1", "Shared word", "Text", author="Ann"))
 
-        result = case.backend.search(case.index, query, taken.append)
+        (hit,) = case.search("shared", returned_fields=frozenset({"title", "author", "missing"})).hits
+        (marked,) = case.search("shared", returned_fields=frozenset({"id"}), highlight=Highlight()).hits
 
-        assert result.hits == ()
-        assert tuple(taken) == expected.hits
-        assert (result.total, result.facets) == (expected.total, expected.facets)
+        assert (hit.id, hit.document) == ("1", {"title": "Shared word", "author": "Ann"})
+        assert marked.document == {"id": "1"}
+        assert marked.formatted is not None
+        assert marked.formatted["title"] == "<em>Shared</em> word"
 
-    def test_callback_error_ends_the_search(self, case: Case) -> None:
-        case.add(*(page(f"{number}", "shared word") for number in range(5)))
-        taken: list[Hit] = []
+    def test_page_with_more_than_the_maximum_bytes_raises_reply_too_large(self, case: Case) -> None:
+        case.add(*(page(f"{number}", "shared word", "x" * 500) for number in range(5)))
+        whole = Highlight(crop_fields={})
 
-        def take(hit: Hit) -> None:
-            taken.append(hit)
-            if len(taken) == 2:
-                raise Enough
-
-        with pytest.raises(Enough):
-            case.backend.search(case.index, SearchQuery("shared", kinds=case.kinds), take)
-
-        assert len(taken) == 2
+        assert len(case.search("shared", max_bytes=5_000).hits) == 5
+        assert len(case.search("shared", max_bytes=500, returned_fields=frozenset({"title"})).hits) == 5
+        assert len(case.search("shared", max_bytes=9_000, highlight=whole).hits) == 5
+        for options in ({"max_bytes": 2_000}, {"max_bytes": 4_000, "highlight": whole}):
+            with pytest.raises(ReplyTooLarge):
+                case.search("shared", **options)
 
     def test_hits_are_not_formatted_without_a_highlight(self, case: Case) -> None:
         case.add(*SHOP)

@@ -38,7 +38,7 @@ def test_excerpt_of_a_long_text_surrounds_its_matches() -> None:
     filler = "word " * 60_000
     matcher = Matcher.of(query_parts("needle pin"), ())
     for text in (f"{filler}needle pin tail {filler}", f"needle pin {filler}", f"{filler}needle pin"):
-        spans, (start, end) = matcher.best_part(text, 30)
+        ((spans, (start, end)),) = matcher.best_parts([text], 30)
         assert len(spans) == 2
         assert "needle pin" in text[start:end]
         assert 20 <= len(text[start:end].split()) <= 30

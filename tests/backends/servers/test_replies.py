@@ -8,6 +8,7 @@ import pytest
 
 from backends.base import Hit
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound, UnreadableReply
+from backends.query import SearchQuery
 from backends.servers.http import Response
 from backends.servers.replies import Refusal, checked, hits_of, readable, translated
 
@@ -69,7 +70,7 @@ def test_backend_errors_and_refusals_pass_through_unchanged() -> None:
 
 def test_hits_are_parsed_lazily() -> None:
     found = [{"id": "1"}, {}]
-    hits = hits_of(found, lambda each: Hit(each["id"], b"{}"))
+    hits = hits_of(found, lambda each: Hit(each["id"], b"{}"), SearchQuery("x"))
 
     assert next(hits).id == "1"
     with pytest.raises(UnreadableReply):

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from flask import Flask
 
-from app.services.search import encoding
 from backends.errors import ReplyTooLarge
+from backends.query import SearchQuery
 from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page, register_tenant
@@ -202,12 +202,6 @@ class TestAnswers:
     ) -> None:
         """The memory limit holds for any number and size of documents."""
         owner.index(*(long_page(number, 300_000) for number in range(40)))
-        encoded: list[int] = []
-        real = encoding.encode_hit
-        monkeypatch.setattr(
-            "app.operations.searches.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
-        )
-
         tracemalloc.start()
         try:
             assert_error(owner.search.get("/v1/search?q=page&limit=40"), 400, "answer_too_large")
@@ -216,8 +210,6 @@ class TestAnswers:
         finally:
             tracemalloc.stop()
 
-        # The first hit exceeds the limit, unless the engine detects it before reading any hit.
-        assert len(encoded) in (40, 1 + 40)
         if not has_native_filters(app.extensions["runtime"].engines.default):  # A server's reply is read whole.
             assert used < 6_000_000
 
@@ -232,21 +224,25 @@ class TestAnswers:
         assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
         assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
 
-    def test_only_searches_for_whole_documents_pass_a_byte_limit_to_the_engine(
+    def test_searches_pass_their_byte_limit_and_fields_to_the_engine(
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         owner.index(page(1))
         engine = app.extensions["runtime"].engines.default
-        told: list[int | None] = []
+        told: list[tuple[int | None, Any]] = []
         real = engine.search
-        monkeypatch.setattr(engine, "search", lambda *given: told.append(given[1].max_bytes) or real(*given))
+
+        def wishes(query: SearchQuery) -> tuple[int | None, Any]:
+            return query.max_bytes, query.returned_fields
+
+        monkeypatch.setattr(engine, "search", lambda *given: told.append(wishes(given[1])) or real(*given))
 
         owner.find("page")
         owner.find("page", fields="title,url")
         gateway.send({"q": "page"})
         gateway.send({"q": "page", "attributesToRetrieve": ["title"]})
 
-        assert told == [MOST, None, MOST, None]
+        assert told == [(MOST, None), (MOST, {"id", "title", "url"}), (MOST, None), (MOST, {"title"})]
 
     def test_search_page_reports_an_oversized_response(self, owner: Tenant) -> None:
         owner.index(*map(long_page, range(5)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.services.search.hits import MIN_ALL_WORDS, MIN_SHARE, MIN_WORDS, AnswerFinder, asks
+from app.services.search.answers import MIN_ALL_WORDS, MIN_SHARE, MIN_WORDS, asks, find_answer
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 from backends.sections import Passage
@@ -19,18 +19,14 @@ QUESTION = SearchQuery("what is refunded until noon", answers=True, settings=Sea
 def hit(id: str, words: int, share: float, ask: Callable[[], None] = lambda: None) -> Hit:
     def find_passage() -> Passage:
         ask()
-        return Passage(f"Text of {id}.", "", words, share)
+        return Passage(f"Text of {id}.", "/x", "", words, share)
 
-    return Hit(id, b'{"url": "/x"}', find_passage=find_passage)
+    return Hit(id, b"{}", find_passage=find_passage)
 
 
 def answer(hits: Sequence[Hit]) -> str | None:
-    shown: list[Hit] = []
-    finder = AnswerFinder(shown.append)
-    for each in hits:
-        finder.take(each)
-    assert shown == list(hits)
-    return None if finder.answer is None else str(finder.answer["id"])
+    found = find_answer(hits)
+    return None if found is None else str(found["id"])
 
 
 def test_answers_require_a_question_on_the_first_page_with_answers_enabled() -> None:
@@ -64,12 +60,9 @@ def test_passage_with_too_few_words_is_not_an_answer() -> None:
 
 @pytest.mark.parametrize("url", ["", "/tickets"])
 def test_answer_contains_its_document_id_url_and_anchor(url: str) -> None:
-    finder = AnswerFinder(lambda hit: None)
-    body = f'{{"url": "{url}"}}'.encode()
+    hit = Hit("a", b"{}", find_passage=lambda: Passage("Up to noon.", url, "refunds", 2, 1.0))
 
-    finder.take(Hit("a", body, find_passage=lambda: Passage("Up to noon.", "refunds", 2, 1.0)))
-
-    assert finder.answer == {"text": "Up to noon.", "id": "a", "url": url, "anchor": "refunds"}
+    assert find_answer([hit]) == {"text": "Up to noon.", "id": "a", "url": url, "anchor": "refunds"}
 
 
 ROTOR = {
@@ -81,9 +74,8 @@ OTHERS = [{"id": f"{at}", "title": "Parts", "url": "/", "content": "The rotor ha
 
 def quoted(question: str) -> str | None:
     case = index_of(ROTOR, *OTHERS)
-    finder = AnswerFinder(lambda hit: None)
-    case.backend.search("i", replace(QUESTION, text=question), finder.take)
-    return None if finder.answer is None else finder.answer["text"]
+    answer = find_answer(case.backend.search("i", replace(QUESTION, text=question)).hits)
+    return None if answer is None else answer["text"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.search.hits import MAX_PLACES, LearnedOrder
+from app.services.search.learned_order import MAX_PLACES, learned_page, widen_page
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 
@@ -14,16 +14,10 @@ GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MAX_PLACES)
 
 def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[str]:
     """Return a page of the engine's hits 0, 1, 2, …"""
-    shown: list[str] = []
-    settings = SearchSettings(learned={"q": gains})
-    order = LearnedOrder(
-        SearchQuery("q", limit=limit, offset=offset, settings=settings), lambda hit: shown.append(hit.id)
-    )
-    first, end = order.query.offset, order.query.offset + order.query.limit
-    for number in range(first, min(end, total)):
-        order.take(Hit(str(number), b"{}"))
-    order.finish()
-    return shown
+    query = SearchQuery("q", limit=limit, offset=offset, settings=SearchSettings(learned={"q": gains}))
+    wide = widen_page(query)
+    numbers = range(wide.offset, min(wide.offset + wide.limit, total))
+    return [hit.id for hit in learned_page(query, [Hit(str(number), b"{}") for number in numbers])]
 
 
 @given(GAINS, st.integers(0, 35), st.integers(1, 12))

@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from app.services.search.hits import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
-from backends.base import Hit, SearchBackend, SearchResult, TakeHit
+from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
+from backends.base import Hit, SearchBackend, SearchResult
 from backends.errors import ReplyTooLarge
 from backends.query import SearchQuery
 from tests.services.embedding.stub_embedder import StubEmbedder
@@ -30,20 +30,16 @@ def test_document_without_a_vector_is_ranked_among_the_others() -> None:
 class EngineOfLargeHits:
     """An engine that cannot return more than twenty hits at once."""
 
-    def search(self, index: str, query: SearchQuery, take: TakeHit) -> SearchResult:
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
         if query.limit > 20:
             raise ReplyTooLarge
-        take(Hit("large", b"{}"))
-        return SearchResult((), 1)
+        return SearchResult((Hit("large", b"{}"),), 1)
 
 
 def test_hits_too_large_to_read_at_once_are_ordered_by_words() -> None:
-    shown: list[str] = []
     order = MixedOrder(StubEmbedder(), lambda site_id, ids, dimension: {})
     query = SearchQuery("how do I get a refund", limit=20)
 
-    result = order.search(
-        cast(SearchBackend, EngineOfLargeHits()), "site_1", 1, query, lambda hit: shown.append(hit.id)
-    )
+    result = order.search(cast(SearchBackend, EngineOfLargeHits()), "site_1", 1, query)
 
-    assert (shown, result.mixed) == (["large"], False)
+    assert ([hit.id for hit in result.hits], result.mixed) == (["large"], False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.search.hits import is_sentence
+from backends.analysis.sentence_queries import is_sentence
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_removing_highlight_tags_restores_the_text(
     text = text.replace(PRE, "").replace(POST, "")
     wish = Highlight(pre_tag=PRE, post_tag=POST, escape=escape, crop_fields={})
     marks = marks_for([*words, text[:9]], [*prefixes, text[3:7]], [tuple(text.split())])
-    formatted = highlighter_of(wish, marks).format({"title": text, "tags": [text, 1], "price": 5})
+    formatted = highlighter_of(wish, marks).format([{"title": text, "tags": [text, 1], "price": 5}])[0]
     plain = formatted["title"].replace(PRE, "").replace(POST, "")
     assert (html.unescape(plain) if escape else plain) == text or (escape and plain == html.escape(text))
     assert formatted["tags"] == [formatted["title"], 1]
@@ -56,7 +56,7 @@ def test_phrases_and_stop_words_do_not_reach_from_one_field_into_the_next() -> N
     terms = HighlightTerms({"the": 0, "sea": 1}, sequences={("blue", "whale"): 2}, weights={1: 1.0, 2: 1.0})
     document = {"title": "All is blue", "author": "Whale", "section": "By the sea", "excerpt": "The"}
 
-    formatted = highlighter_of(Highlight(pre_tag="[", post_tag="]", crop_fields={}), terms).format(document)
+    formatted = highlighter_of(Highlight(pre_tag="[", post_tag="]", crop_fields={}), terms).format([document])[0]
 
     assert formatted == {**document, "section": "By [the] [sea]"}
 
@@ -76,7 +76,7 @@ def test_unlikely_word_is_highlighted_only_if_the_document_has_no_better_form(
     terms = HighlightTerms({"commit": 0, "comet": 0, "omit": 0, "message": 1}, unlikely=frozenset({"omit"}))
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
 
-    assert highlighter_of(wish, terms).format(document) == marked
+    assert highlighter_of(wish, terms).format([document])[0] == marked
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -106,7 +106,7 @@ def test_unlikely_word_is_highlighted_only_if_the_document_has_no_better_form(
 ])  # fmt: skip
 def test_matches_are_highlighted_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
     wish = Highlight(pre_tag="[", post_tag="]", escape=False, crop_fields={})
-    assert highlighter_of(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
+    assert highlighter_of(wish, marks_for(words, prefixes, [])).format([{"x": text}])[0]["x"] == marked
 
 
 @pytest.mark.slow
@@ -125,12 +125,12 @@ def test_phrase_is_highlighted_only_where_all_of_its_words_are_complete() -> Non
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
     highlighter = highlighter_of(wish, marks_for([], [], [("राम", "घर")]))
     text = "राम घर, राम घरों, आराम घर, रामों घर"
-    assert highlighter.format({"x": text})["x"] == text.replace("राम घर,", "[राम घर],", 1)
+    assert highlighter.format([{"x": text}])[0]["x"] == text.replace("राम घर,", "[राम घर],", 1)
 
 
 def test_unrequested_fields_are_not_highlighted() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", fields=("title",), crop_fields={})
-    formatted = highlighter_of(wish, marks_for(["a"], [], [])).format({"title": "a", "content": "a & b"})
+    formatted = highlighter_of(wish, marks_for(["a"], [], [])).format([{"title": "a", "content": "a & b"}])[0]
     assert formatted == {"title": "[a]", "content": "a &amp; b"}
 
 
@@ -142,5 +142,5 @@ def test_hostile_text_is_highlighted_in_bounded_time() -> None:
         "+" * 200_000, "c++ " * 50_000, " ิ" * 100_000, "ิ" * 200_000, "a" + "\u0301" * 99_999 + "\u0323" * 99_999,
     ):  # fmt: skip
         started = time.process_time()
-        highlighter_of(Highlight(), marks).format({"content": text})
+        highlighter_of(Highlight(), marks).format([{"content": text}])[0]
         assert time.process_time() - started < 1.0

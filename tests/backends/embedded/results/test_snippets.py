@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
+from backends.embedded.results.matches import MatchTerms, find_matches
 from backends.embedded.results.snippets import SnippetGenerator, crop_window
 from backends.query import Highlight
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
@@ -44,7 +44,7 @@ def test_ascii_text_is_cropped_like_unicode_text(words: list[str], at: int, size
 def test_crop_contains_the_most_distinct_matches() -> None:
     text = "alpha " + "x " * 100 + "alpha beta " + "y " * 100 + "alpha"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
-    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format([{"content": text}])[0]["content"]
     assert formatted == "…x x [alpha] [beta] y y…"
 
 
@@ -53,7 +53,7 @@ def test_adjacent_words_are_found_at_any_position(before: int) -> None:
     filler = "filler " * (before // 7)
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
     highlighter = highlighter_of(wish, marks_for(["alpha", "beta"], [], []))
-    formatted = highlighter.format({"content": f"alpha {filler}alpha beta {filler}beta"})["content"]
+    formatted = highlighter.format([{"content": f"alpha {filler}alpha beta {filler}beta"}])[0]["content"]
     assert formatted == "…filler [alpha] [beta] filler…"
 
 
@@ -67,7 +67,7 @@ def test_best_part_has_as_many_distinct_words_as_any_other_part(words: list[str]
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
     needles = MatchTerms.of(marks.terms, marks.prefixes, marks.sequences)
     text += " delta"
-    spans, (start, end) = SnippetGenerator(needles).best_part(SearchedText(text), 30)
+    ((spans, (start, end)),) = SnippetGenerator(needles).best_parts([text], 30)
     every = find_matches(text, needles)
 
     def different(first: int, last: int) -> int:
@@ -83,7 +83,7 @@ def test_best_part_has_as_many_distinct_words_as_any_other_part(words: list[str]
 def test_text_is_scanned_further_only_for_words_not_yet_found(late: str, shown: str) -> None:
     text = "alpha first " + "filler " * 1_000 + f"alpha {late}"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
-    assert shown in highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    assert shown in highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format([{"content": text}])[0]["content"]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(16, "[word5]"), (17, "[word3] x")])
@@ -91,13 +91,13 @@ def test_with_more_than_16_words_an_early_part_with_some_of_them_is_enough(count
     words = [f"word{number}" for number in range(count)]
     text = " ".join([*words[:4], "x", *["filler"] * 700, *words, "y"])
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 30})
-    assert shown in highlighter_of(wish, marks_for(words, [], [])).format({"content": text})["content"]
+    assert shown in highlighter_of(wish, marks_for(words, [], [])).format([{"content": text}])[0]["content"]
 
 
 def test_scan_stops_after_the_maximum_number_of_matches() -> None:
     text = "alpha " * 300 + "filler " * 700 + "alpha beta"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
-    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format([{"content": text}])[0]["content"]
     assert formatted.startswith("[alpha] [alpha]")
 
 
@@ -105,7 +105,7 @@ def test_word_truncated_by_the_first_scan_is_not_a_match() -> None:
     text = "filler " * 584 + "alphabets " + "filler " * 10
     assert text[:4_096].endswith(" alphabet")
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
-    formatted = highlighter_of(wish, marks_for(["alphabet"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alphabet"], [], [])).format([{"content": text}])[0]["content"]
     assert "[" not in formatted
 
 
@@ -113,4 +113,4 @@ def test_repeated_matches_of_one_word_do_not_outweigh_another_word() -> None:
     text = "walk walks walking walked " + "x " * 60 + "walk dog"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
     marks = marks_for(["walk walks walking walked", "dog"], [], [])
-    assert highlighter_of(wish, marks).format({"content": text})["content"].endswith("[walk] [dog]")
+    assert highlighter_of(wish, marks).format([{"content": text}])[0]["content"].endswith("[walk] [dog]")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from backends.embedded.query.parser import MAX_QUERY_TERMS, TermKind, parse_query
+from backends.analysis.parser import MAX_QUERY_TERMS, TermKind, parse_query
 from backends.servers.tokenizer import query_parts
 
 

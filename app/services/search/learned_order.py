@@ -1,0 +1,48 @@
+"""The order of hits that visitors' clicks taught.
+
+The hits are sorted by place minus gain. A hit therefore passes another hit only if the difference of their gains is at
+least the distance between them. No hit moves by more than :data:`MAX_PLACES`, so a page does not depend on hits further
+away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from backends.base import Hit
+from backends.query import SearchQuery
+
+MAX_PLACES = 3
+"""Maximum number of places by which a hit moves, up or down."""
+
+MAX_MOVED_BYTES = 2 * MAX_PLACES * 1_048_576
+"""Size of the hits, in bytes, that may move onto the page or off it."""
+
+
+def widen_page(query: SearchQuery) -> SearchQuery:
+    """Return the query for the page and the hits around it that may move onto it."""
+    first = max(0, query.offset - MAX_PLACES)
+    max_bytes = None if query.max_bytes is None else query.max_bytes + MAX_MOVED_BYTES
+    return replace(query, offset=first, limit=query.offset + query.limit + MAX_PLACES - first, max_bytes=max_bytes)
+
+
+def learned_page(query: SearchQuery, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the page of a query in the learned order.
+
+    Args:
+        hits: The hits of :func:`widen_page`.
+    """
+    gains = query.learned
+    first = max(0, query.offset - MAX_PLACES)
+    ordered = sorted(enumerate(hits, first), key=lambda placed: (placed[0] - gains.get(placed[1].id, 0.0), -placed[0]))
+    page = list(enumerate(ordered, first))[query.offset - first :][: query.limit]
+    return tuple([_explained(hit, place - new_place, gains) for new_place, (place, hit) in page])
+
+
+def _explained(hit: Hit, moved_up: int, gains: Mapping[str, float]) -> Hit:
+    if not moved_up or hit.explanation is None:
+        return hit
+    return replace(
+        hit, explanation={**hit.explanation, "clicks": {"moved_up": moved_up, "gain": gains.get(hit.id, 0.0)}}
+    )
