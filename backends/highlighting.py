@@ -98,9 +98,9 @@ class Matches(WordPlaces, Protocol):
         ...
 
     def best_parts(self, texts: Sequence[str], words: int) -> Sequence[tuple[Sequence[Span], Span]]:
-        """Return the matches in each of several texts, and the part of about ``words`` words that matches best.
+        """Return the best part of each text, of about ``words`` words, with at least the matches in it and near it.
 
-        The matches include at least those in the part.
+        Near means at most :data:`backends.sentences.MAX_SENTENCES_CHARS` characters away.
         """
         ...
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Set
+import sys
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from itertools import pairwise
 
@@ -70,10 +70,22 @@ class Places:
         self._starts.append(start)
         self._parts.append((place, moves))
 
-    def __getitem__(self, at: int) -> int:
-        part = bisect_right(self._starts, at) - 1
-        place, moves = self._parts[part]
-        return place + at - self._starts[part] if moves else place
+    def of_matches(self, matches: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        """Convert the start and the end of each match; matches must be in order."""
+        starts, parts = [*self._starts, sys.maxsize], self._parts
+        converted: list[tuple[int, int, int]] = []
+        part = 0
+        for first, last, number in matches:
+            while starts[part + 1] <= first:
+                part += 1
+            end_part = part
+            while starts[end_part + 1] <= last:
+                end_part += 1
+            place, moves = parts[part]
+            start = place + first - starts[part] if moves else place
+            place, moves = parts[end_part]
+            converted.append((start, place + last - starts[end_part] if moves else place, number))
+        return converted
 
 
 def fold_text(text: str) -> tuple[str, Places | None]:

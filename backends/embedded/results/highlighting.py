@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate
+from operator import methodcaller
 from typing import Any
 
 from backends.analysis.normalization import ANALYZER, compose, terms_of
@@ -211,11 +213,16 @@ class TermMatches:
         return typed
 
     def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
-        """Return the matches in each text, and the part of about ``words`` words with the most different matches."""
+        """Return the best part of each text, with the matches in it and near it.
+
+        The best part has about ``words`` words, and the most different words of the query.
+        """
         parts: list[tuple[list[Span], Span]] = []
         for text, (matches, part) in zip(texts, self._snippets.best_parts(texts, words), strict=True):
-            has_more = self._stop_words is not None and matches
-            parts.append((merged(self._with_stop_words(text, matches, part) if has_more else matches), part))
+            low, high = part[0] - MAX_SENTENCES_CHARS, part[1] + MAX_SENTENCES_CHARS
+            near: Sequence[Match] = [match for match in matches if low <= match[0] < high]
+            has_more = self._stop_words is not None and near
+            parts.append((merged(self._with_stop_words(text, near, part) if has_more else near), part))
         return parts
 
     def _with_stop_words(self, text: str, matches: Sequence[Match], part: Span) -> Sequence[Match]:
@@ -259,13 +266,11 @@ def _lines_with(terms: Iterable[str], text: str) -> set[int]:
     """Return the numbers of the lines of a text that contain one of several terms."""
     lines: set[int] = set()
     for term in terms:
-        line, last, at = 0, 0, text.find(term)
-        while at >= 0:
-            line += text.count("\n", last, at)
-            lines.add(line)
-            last = text.find("\n", at)
-            at = text.find(term, last) if last >= 0 else -1
+        lines.update(accumulate(map(_count_line_breaks, text.split(term)[:-1])))
     return lines
+
+
+_count_line_breaks = methodcaller("count", "\n")
 
 
 def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:

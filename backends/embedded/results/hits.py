@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,26 +37,35 @@ def make_hits(
         ReplyTooLarge: The hits exceed the query's ``max_bytes``.
     """
     hits: list[Hit] = []
+    used = 0
+    for entries, sources in _batches(snapshot.searcher.doc, addresses):
+        batch, size = _hits_of(entries, sources, query, matches)
+        used += size
+        if query.max_bytes is not None and used > query.max_bytes:
+            raise ReplyTooLarge
+        hits += batch
+    if explain is not None:
+        hits = [replace(hit, explanation=explain(address)) for hit, address in zip(hits, addresses, strict=True)]
+    return tuple(hits)
+
+
+def _batches(
+    read: Callable[[tantivy.DocAddress], tantivy.Document], addresses: Sequence[tantivy.DocAddress]
+) -> Iterator[tuple[list[tantivy.Document], list[bytes]]]:
+    """Yield stored documents, and their fields as JSON."""
     entries: list[tantivy.Document] = []
     sources: list[bytes] = []
-    size = used = 0
-    read = snapshot.searcher.doc
-    for address in addresses:
-        entry = read(address)
+    size = 0
+    for entry in map(read, addresses):
         source = bytes(entry.get_first(SOURCE) or b"{}")
         entries.append(entry)
         sources.append(source)
         size += len(source)
-        if size >= MAX_BATCH_BYTES or len(hits) + len(entries) == len(addresses):
-            batch, batch_size = _hits_of(entries, sources, query, matches)
-            used += batch_size
-            if query.max_bytes is not None and used > query.max_bytes:
-                raise ReplyTooLarge
-            hits += batch
+        if size >= MAX_BATCH_BYTES:
+            yield entries, sources
             entries, sources, size = [], [], 0
-    if explain is not None:
-        hits = [replace(hit, explanation=explain(address)) for hit, address in zip(hits, addresses, strict=True)]
-    return tuple(hits)
+    if entries:
+        yield entries, sources
 
 
 def _hits_of(

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
@@ -34,10 +34,10 @@ _FAMILY_PREFIX = 3
 MAX_GAP = 16
 """Maximum number of characters between the words of a phrase: brackets, quotes, dots."""
 
-_BETWEEN_TEXTS = "\0" * (MAX_GAP + 1)
+_BETWEEN_CHARS = MAX_GAP + 1
+_BETWEEN_TEXTS = "\0" * _BETWEEN_CHARS
 """Separator between texts that are searched together: longer than the gap between the words of a phrase."""
 
-_PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
@@ -170,12 +170,12 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
     joined = _BETWEEN_TEXTS.join(texts)
     matches = _find_everywhere(*fold_text(joined), match_terms, MAX_MATCHES * len(texts))
     matches_by_text: list[list[Match]] = [[] for _ in texts]
-    ends = list(accumulate(map(len, texts), lambda end, size: end + len(_BETWEEN_TEXTS) + size))
-    at = 0
+    at, start, end = -1, 0, -_BETWEEN_CHARS
     for first, last, number in matches:
-        while first >= ends[at]:
+        while first >= end:
             at += 1
-        start = ends[at] - len(texts[at])
+            start = end + _BETWEEN_CHARS
+            end = start + len(texts[at])
         matches_by_text[at].append((first - start, last - start, number))
     return matches_by_text
 
@@ -184,7 +184,7 @@ def _find_everywhere(
     folded: str, places: Places | None, match_terms: MatchTerms, max_matches: int = MAX_MATCHES
 ) -> list[Match]:
     matches = _find_all(folded, match_terms, 0, len(folded), max_matches)
-    return matches if places is None else [(places[first], places[last], number) for first, last, number in matches]
+    return matches if places is None else places.of_matches(matches)
 
 
 class SearchedText:
@@ -280,14 +280,9 @@ class FoldedText:
 
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
         """Convert matches to positions in the original text."""
-        start, places = self._start, self._places
-        if places is not None:
-            return [(start + places[first], start + places[last], number) for first, last, number in found_matches]
-        return (
-            [(start + first, start + last, number) for first, last, number in found_matches]
-            if start
-            else list(found_matches)
-        )
+        start = self._start
+        matches = list(found_matches) if self._places is None else self._places.of_matches(found_matches)
+        return [(start + first, start + last, number) for first, last, number in matches] if start else matches
 
 
 @lru_cache(maxsize=4096)
@@ -329,7 +324,6 @@ def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: li
         match_term.last_term_is_prefix,
         match_term.words,
     )
-    plain_rest = _PLAIN_REST.match
     size, length = len(text), len(folded)
     left_edge = match_term.whole and _IS_WORD_CHARACTER[text[0]]
     right_edge = match_term.whole and _IS_WORD_CHARACTER[text[-1]]
@@ -339,7 +333,6 @@ def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: li
         is_match = not (left_edge and start and _IS_WORD_CHARACTER[folded[start - 1]])
         if is_match:
             if last_term_is_prefix:
-                end = plain_rest(folded, end).end()  # type: ignore[union-attr]
                 while end < length and _IS_WORD_CHARACTER[folded[end]]:
                     end += 1
                 is_match = not words or folded[start:end] in words

@@ -199,19 +199,20 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
         different = len({number for _, _, number in found_matches})
         return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
     best, best_value = None, (0, 0)
-    counts: dict[int, int] = {}
+    counts = dict.fromkeys([number for _, _, number in found_matches], 0)
+    different = 0
     last, count = -1, len(found_matches)
     for at, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
         while last + 1 < count and (last < at or found_matches[last + 1][1] - start <= width):
             last += 1
             added = found_matches[last][2]
-            counts[added] = counts.get(added, 0) + 1
-        boost = (len(counts), last - at)
+            different += not counts[added]
+            counts[added] += 1
+        boost = (different, last - at)
         if boost > best_value or best is None:
             best, best_value = (start, found_matches[last][1]), boost
         counts[number] -= 1
-        if not counts[number]:
-            del counts[number]
+        different -= not counts[number]
     if best is None:
         return None
     fragment = _Fragment(*best, *best_value)

@@ -91,9 +91,7 @@ class PassageContract:
                 ("end", 2, "after", "The end is near."),
             )
         )
-        assert find(case, REFUNDS) == Passage(
-            "Tickets are refunded up to noon.", "https://example.com/a", "money", 2, 1.0
-        )
+        assert find(case, REFUNDS) == Passage("Tickets are refunded up to noon.", page("a")["url"], "money", 2, 1.0)
         found = find(case, "where are the tickets sold")
         assert found is not None
         assert (found.text, found.anchor) == ("Tickets are sold here.", "")
