@@ -67,6 +67,13 @@ def is_dimmed(visitor: Visitor) -> bool:
     return bool(visitor.inside("#results")[0].get_attribute("aria-busy") == "true")
 
 
+def test_long_text_is_cut_to_the_512_bytes_that_an_engine_accepts(stub: Stub, visitor: Visitor) -> None:
+    open_page(stub, visitor, "")
+    visitor.type("港" * 180)
+    visitor.wait(lambda: stub.searches("港" * 170), "the text was not searched, or not cut")
+    assert stub.searches("港" * 180) == []
+
+
 class TestResponses:
     def test_first_row_appears_while_keys_still_come(self, stub: Stub, visitor: Visitor) -> None:
         stub.found["o"] = finding("one")
