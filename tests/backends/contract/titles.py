@@ -102,13 +102,13 @@ class TitleContract:
         assert titles(case, "old") == []
         assert titles(case, "new") == ["New title"]
 
-    @pytest.mark.parametrize("text", [
-        "", " ", "\t", "!?", "x" * 512, "a " * 256, "\u202e\u200f", "😀", '"', "-", "title:a", "a OR b", "日" * 170,
-        "e\u0301" * 150, "\u0301" * 250, ".*", "[a", "\\", "%", "`a`", "a:=b && c",
-    ])  # fmt: skip
-    def test_any_text_is_accepted_as_a_title_query(self, case: Case, text: str) -> None:
+    def test_any_text_is_accepted_as_a_title_query(self, case: Case) -> None:
         case.add(page("a", "Something else"))
-        assert titles(case, text) in ([], ["Something else"])
+        for text in (
+            "", " ", "\t", "!?", "x" * 512, "a " * 256, "\u202e\u200f", "😀", '"', "-", "title:a", "a OR b", "日" * 170,
+            "e\u0301" * 150, "\u0301" * 250, ".*", "[a", "\\", "%", "`a`", "a:=b && c",
+        ):  # fmt: skip
+            assert titles(case, text) in ([], ["Something else"]), text
 
     def test_empty_index_has_no_titles_and_a_missing_index_raises_index_not_found(self, case: Case) -> None:
         assert titles(case, "a") == []
