@@ -89,10 +89,15 @@ def find_operation(described: Document, method: str, path: str) -> tuple[str, st
     verb = "get" if method == "HEAD" else method.lower()
     matching = [
         template
-        for template in described["paths"]
-        if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path) and verb in described["paths"][template]
+        for template, pattern in _patterns(tuple(described["paths"]))
+        if pattern.fullmatch(path) and verb in described["paths"][template]
     ]
     return (min(matching, key=lambda template: template.count("{")), verb) if matching else None
+
+
+@cache
+def _patterns(templates: tuple[str, ...]) -> list[tuple[str, re.Pattern[str]]]:
+    return [(template, re.compile(re.sub(r"\{[^}]+\}", "[^/]+", template))) for template in templates]
 
 
 _documents: list[Document] = []
