@@ -100,21 +100,21 @@ def _patterns(templates: tuple[str, ...]) -> list[tuple[str, re.Pattern[str]]]:
     return [(template, re.compile(re.sub(r"\{[^}]+\}", "[^/]+", template))) for template in templates]
 
 
-_documents: list[Document] = []
+api_documents: list[Document] = []
 
 
 def _described(app: Flask) -> Document:
     """Return the API document, created once because it is the same for every application."""
-    if not _documents:
+    if not api_documents:
         with app.app_context():
-            _documents.append(document())
-    return _documents[0]
+            api_documents.append(document())
+    return api_documents[0]
 
 
 @cache
 def _validator(template: str, verb: str, status: str) -> Draft202012Validator:
     registry: Registry[Any] = Registry().with_resource(
-        "urn:openapi", Resource(contents=_documents[0], specification=DRAFT202012)
+        "urn:openapi", Resource(contents=api_documents[0], specification=DRAFT202012)
     )
     pointer = "/".join(
         part.replace("~", "~0").replace("/", "~1")

@@ -28,13 +28,14 @@ from jinja2.bccache import Bucket
 from sqlalchemy import Dialect, event
 from werkzeug.routing import Map, Rule, RuleFactory
 
+from app.apidoc.openapi import ServiceApi
 from app.application import Application, create_app
 from app.config import Settings, load_settings
 from app.runtime import Runtime
 from app.services.accounts import accounts
 from app.storage.database import Database
 from app.storage.migrate import upgrade
-from tests import shared_servers
+from tests import answers, shared_servers
 from tests.answers import CheckedClient
 from tests.callers import Browser, Tenant, register_tenant
 
@@ -109,6 +110,9 @@ def make_app(settings: Settings) -> Flask:
     """Create an installation with tables, whose test clients check every response (see tests/answers.py)."""
     app = create_app(settings, background=False, application=_Application)
     app.jinja_env.bytecode_cache = _templates
+    app.extensions["documentation"] = _documentation
+    api: ServiceApi = app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    api._document = answers.api_documents[0] if answers.api_documents else None
     database: Database = app.extensions["runtime"].database
     if database.is_sqlite:  # Tests need no protection against power loss.
         event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
@@ -171,6 +175,9 @@ class _CompiledTemplates(BytecodeCache):
 
 
 _templates = _CompiledTemplates()
+
+_documentation: dict[str, Any] = {}
+"""The documentation's pages of all applications in this process, rendered once."""
 
 _dialects: dict[str, Dialect] = {}
 _statements: dict[Any, Any] = {}

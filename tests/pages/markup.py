@@ -38,10 +38,11 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """Yield the element and all its descendants, in document order."""
-        yield self
-        for child in self.children:
-            if isinstance(child, Element):
-                yield from child.walk()
+        elements = [self]
+        while elements:
+            element = elements.pop()
+            yield element
+            elements.extend(child for child in reversed(element.children) if isinstance(child, Element))
 
     def all(self, tag: str, **attributes: str | None) -> list[Element]:
         """Return descendants with this tag and attributes. ``class_`` is ``class``; ``None`` requires absence."""
