@@ -11,6 +11,7 @@ from app.importers.fields import ColumnMap, fields_of_columns, finish, to_docume
 from app.importers.json_values import read_json
 from app.importers.records import ByteStream, Read, Record
 from app.importers.wxr import read_wxr
+from app.texts.formats import html_to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,15 @@ class JsonFormat:
         lists: Names of the lists of documents in API responses.
         aliases: Columns for each field, most preferred first.
         unwrap: Whether to replace ``{"raw": …}`` by the value in it.
+        html: Columns with HTML, which becomes text.
+        rows: Values that a row must have, such as ``{"status": "published"}``; other rows are skipped.
     """
 
     lists: Sequence[str] = ()
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unwrap: bool = False
+    html: Sequence[str] = ()
+    rows: Mapping[str, str] = field(default_factory=dict)
 
 
 _JSON_FORMATS = {
@@ -64,11 +69,13 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
         form = _JSON_FORMATS[name]
         reads = read_json(stream, form.lists, form.aliases.get("id", ("id",)))
     for read in reads:
-        if isinstance(read, Record) and isinstance(read.value, dict):
-            document = to_document(read.value, column_map, form.aliases, unwrap=form.unwrap)
-            yield Record(read.line, document, read.number)
-        else:
+        if not isinstance(read, Record) or not isinstance(read.value, dict):
             yield read
+        elif all(read.value.get(column) == value for column, value in form.rows.items()):
+            row = read.value
+            row |= {column: html_to_text(row[column]) for column in form.html if isinstance(row.get(column), str)}
+            document = to_document(row, column_map, form.aliases, unwrap=form.unwrap)
+            yield Record(read.line, document, read.number)
 
 
 def guess_format(stream: ByteStream, file_name: str) -> str:

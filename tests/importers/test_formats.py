@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from app.documentation import documentation_files
+from app.importers import formats
 from app.importers.fields import ColumnMap
-from app.importers.formats import FORMATS, guess_format, read_file
+from app.importers.formats import FORMATS, JsonFormat, guess_format, read_file
 from app.importers.records import Record
+from schemas.imports import FORMATS as LABELS
 from schemas.validation.documents import read_document
 from tests.importers.exports import wxr, wxr_item
 
@@ -78,6 +81,23 @@ def test_export_of_each_system_is_read(name: str, export: Any, document: dict[st
 
     assert read(text, name) == [document]
     assert read(text + b"\n" + text, name) == [document] * 2
+
+
+def test_format_converts_its_html_columns_and_skips_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    blog = JsonFormat(aliases={"content": ("html",)}, html=("html",), rows={"status": "published"})
+    monkeypatch.setitem(formats._JSON_FORMATS, "blog", blog)
+    post = {"id": "1", "title": "Title", "url": "/1", "html": "<p>Tea &amp; <b>cake</b></p>", "status": "published"}
+    export = [post, {**post, "id": "2", "status": "draft"}, {**post, "id": "3", "html": None}]
+
+    first, third = [found.value for found in read_file(BytesIO(json.dumps(export).encode()), "blog", ColumnMap())]
+
+    assert first == {**PAGE, "content": "Tea & cake", "status": "published"}
+    assert (third["id"], "content" in third) == ("3", False)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_every_format_has_a_row_in_the_documentation(name: str) -> None:
+    assert f"\n| `{name}` | " in documentation_files()["import"].read_text(encoding="utf-8")
 
 
 def test_wordpress_export_is_read_with_mapped_columns() -> None:
