@@ -14,14 +14,17 @@ from typing import Any, Final, Literal
 from backends.errors import BackendRejected
 from backends.query import SearchQuery
 
-Situation = Literal["always", "sort", "pins", "boosts"]
-"""Searches in which an attribute may not work. Engines order sorted, pinned, and boosted hits in other ways."""
+Situation = Literal["always", "sort", "pins", "boosts", "rank_field", "recency", "distinct"]
+"""Searches in which an attribute may not work, because engines choose or order their hits in other ways."""
 
 _SITUATIONS: Final[Mapping[Situation, Callable[[SearchQuery], bool]]] = {
     "always": lambda query: True,
     "sort": lambda query: bool(query.sort),
     "pins": lambda query: bool(query.pinned),
     "boosts": lambda query: bool(query.settings.boosts or query.effects.boosts),
+    "rank_field": lambda query: bool(query.settings.rank_field),
+    "recency": lambda query: query.settings.recency is not None,
+    "distinct": lambda query: bool(query.settings.distinct if query.distinct is None else query.distinct),
 }
 
 
@@ -40,12 +43,12 @@ class Support:
 
 
 def everywhere(how: str) -> Support:
-    """Return support in every search, including sorted, pinned, and boosted searches."""
+    """Return support in every :data:`Situation`."""
     return Support(how)
 
 
 def except_with(how: str, **limits: str) -> Support:
-    """Return support that excludes ``sort``, ``pins``, or ``boosts``: the combination is rejected with a message."""
+    """Return support that excludes a :data:`Situation`: the combination is rejected with a message."""
     if not limits or not limits.keys() <= _SITUATIONS.keys():
         raise TypeError(f"limits must name one of {', '.join(_SITUATIONS)}")
     return Support(how, {situation: limits[situation] for situation in _SITUATIONS if situation in limits})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,7 +13,7 @@ from backends.embedded.backend import TantivyBackend
 from backends.errors import BackendRejected
 from backends.filters import OneOf
 from backends.meilisearch.backend import MeilisearchBackend
-from backends.query import Boost, SearchQuery, SearchSettings, SortKey
+from backends.query import Boost, Recency, SearchQuery, SearchSettings, SortKey
 from backends.support import EngineSupport, Situation, check_support, declare, everywhere, except_with, nowhere
 from backends.typesense.backend import TypesenseBackend
 from schemas.search import SearchQuerySchema
@@ -25,6 +25,9 @@ SITUATIONS: dict[Situation, dict[str, Any]] = {
     "sort": {"sort": (SortKey("title"),)},
     "pins": {"settings": SearchSettings(pinned={"harbor": ("a",)})},
     "boosts": {"settings": SearchSettings(boosts=(Boost(1, OneOf("author", ("ann",))),))},
+    "rank_field": {"settings": SearchSettings(rank_field="rank")},
+    "recency": {"settings": SearchSettings(recency=Recency("date", 30))},
+    "distinct": {"settings": SearchSettings(distinct="series")},
 }
 
 
@@ -50,6 +53,7 @@ def test_declaration_of_an_unknown_attribute_is_rejected_by_name() -> None:
 
 
 def test_exceptions_must_name_a_situation() -> None:
+    assert {"always", *SITUATIONS} == set(get_args(Situation))
     with pytest.raises(TypeError):
         except_with("honored")
     with pytest.raises(TypeError):
@@ -75,6 +79,15 @@ def test_attribute_is_rejected_only_in_its_declared_situation(situation: Situati
     check_support(SearchQuery("harbor", all_words=True, **SITUATIONS[other]), support)
     with pytest.raises(BackendRejected, match=f"Not with {situation}"):
         check_support(SearchQuery("harbor", all_words=True, **SITUATIONS[situation]), support)
+
+
+def test_distinct_situation_follows_the_query_before_the_settings() -> None:
+    support = support_with(all_words=except_with("honored", distinct="Not with distinct."))
+    settings = SearchSettings(distinct="series")
+
+    check_support(SearchQuery("harbor", all_words=True, distinct="", settings=settings), support)
+    with pytest.raises(BackendRejected, match="Not with distinct"):
+        check_support(SearchQuery("harbor", all_words=True, distinct="author"), support)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
