@@ -136,6 +136,36 @@ class QueryWholeNumber(WholeNumber):
         return self._checked(int(value))
 
 
+class Number(fields.Float):
+    """A JSON number (``true`` is not a number), from ``low`` to ``high``."""
+
+    default_error_messages = _BASE_MESSAGES
+
+    def __init__(self, *, low: float, high: float, **kwargs: Any):
+        kwargs.setdefault("metadata", {}).update(minimum=low, maximum=high)
+        super().__init__(**kwargs)
+        self.low = low
+        self.high = high
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValidationError([Problem("must be a number", "type")])
+        if not self.low <= value <= self.high:
+            raise ValidationError([Problem(f"must be between {self.low:g} and {self.high:g}", "out_of_range")])
+        return float(value)
+
+
+class QueryNumber(Number):
+    """A number in a query string, such as ``-1.5``, of at most 30 characters."""
+
+    _FORM = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
+        if not isinstance(value, str) or len(value) > 30 or not self._FORM.fullmatch(value):
+            raise ValidationError([Problem("must be a number", "type")])
+        return super()._deserialize(float(value), attr, data, **kwargs)
+
+
 class Flag(fields.Boolean):
     """A JSON boolean."""
 

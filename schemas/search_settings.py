@@ -13,7 +13,7 @@ from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import FieldName, Flag, ItemList, NormalText, Text, check_stars
+from schemas.fields import FieldName, Flag, ItemList, NormalText, Number, Text, check_stars
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_rules import MAX_BOOSTS, MAX_LINKS, BoostSchema, LinkSchema, RecencySchema, Rules
 from schemas.validation.problems import Problem
@@ -32,19 +32,6 @@ MAX_HIDDEN_SUGGESTIONS = 500
 MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
 WEIGHTED_FIELDS = TEXT_FIELDS
-
-
-class Weight(fields.Float):
-    """Weight of a field, from 0 to 10."""
-
-    default_error_messages = Text.default_error_messages
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValidationError([Problem("must be a number", "type")])
-        if not 0 <= value <= MAX_WEIGHT:
-            raise ValidationError([Problem(f"must be between 0 and {MAX_WEIGHT:g}", "out_of_range")])
-        return float(value)
 
 
 class HiddenSuggestion(NormalText):
@@ -107,9 +94,9 @@ class HiddenSchema(PinnedSchema):
 class WeightsSchema(BodySchema):
     """Weight of each field; 1 when absent."""
 
-    title = Weight()
-    excerpt = Weight()
-    content = Weight()
+    title = Number(low=0, high=MAX_WEIGHT)
+    excerpt = Number(low=0, high=MAX_WEIGHT)
+    content = Number(low=0, high=MAX_WEIGHT)
 
 
 class PreferredSchema(BodySchema):
