@@ -13,12 +13,21 @@ import time_machine
 from click.testing import CliRunner
 from flask import Flask
 from flask.cli import FlaskGroup
+from marshmallow import Schema
 from sqlalchemy import select
 
-from app.models import AuditEntry, Site
+from app.models import Account, AuditEntry, Base, Key, Member, Site, Source, Webhook
 from app.services.audit_log import entries as audit_entries
 from app.services.audit_log.actors import SYSTEM, current_actor
+from app.services.audit_log.audited import AUDITED
 from app.services.audit_log.recording import MAX_CHANGES_BYTES
+from schemas.accounts import ProfileUpdateSchema
+from schemas.keys import KeyUpdateSchema
+from schemas.members import MemberUpdateSchema
+from schemas.operator import OperatorAccountUpdateSchema
+from schemas.sites import SiteUpdateSchema
+from schemas.sources import SourceUpdateSchema
+from schemas.webhooks import WebhookUpdateSchema
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
 from tests.pages.people import person_of
@@ -42,6 +51,15 @@ def last(tenant: Tenant) -> Entry:
 def run(app: Flask, *args: str) -> None:
     result = app.test_cli_runner().invoke(args=args)
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(("schema", "model"), [
+    (ProfileUpdateSchema, Member), (MemberUpdateSchema, Member), (SiteUpdateSchema, Site), (KeyUpdateSchema, Key),
+    (SourceUpdateSchema, Source), (WebhookUpdateSchema, Webhook), (OperatorAccountUpdateSchema, Account),
+])  # fmt: skip
+def test_every_column_that_a_request_changes_is_logged(schema: type[Schema], model: type[Base]) -> None:
+    changed = schema().fields.keys() & model.__table__.columns.keys()
+    assert not changed - {*AUDITED[model].fields, *AUDITED[model].secrets}, "add it to AUDITED of audited.py"
 
 
 class TestWhat:
