@@ -7,6 +7,7 @@ every engine compiles; engines without a native syntax also get the text.
 
 from __future__ import annotations
 
+from tests.backends.contract.agreement import AgreementContract
 from tests.backends.contract.case import SHOP, Case, case_fixture, has_native_filters, page
 from tests.backends.contract.concurrency import ConcurrencyContract
 from tests.backends.contract.distinct import DistinctContract
@@ -29,6 +30,7 @@ __all__ = ["SHOP", "BackendContract", "Case", "MatchingContract", "case_fixture"
 
 
 class BackendContract(
+    AgreementContract,
     IndexContract,
     LetterContract,
     WriteContract,
