@@ -23,7 +23,8 @@ class JsonFormat:
         aliases: Columns for each field, most preferred first.
         unwrap: Whether to replace ``{"raw": …}`` by the value in it.
         html: Columns with HTML, which becomes text.
-        rows: Values that a row must have, such as ``{"status": "published"}``; other rows are skipped.
+        rows: Columns and the only value that is not skipped, such as ``{"status": "published"}``. Rows without the
+            column are read, so that a file of another format is reported.
     """
 
     lists: Sequence[str] = ()
@@ -71,7 +72,7 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
     for read in reads:
         if not isinstance(read, Record) or not isinstance(read.value, dict):
             yield read
-        elif all(read.value.get(column) == value for column, value in form.rows.items()):
+        elif all(read.value.get(column, value) == value for column, value in form.rows.items()):
             row = read.value
             row |= {column: html_to_text(row[column]) for column in form.html if isinstance(row.get(column), str)}
             document = to_document(row, column_map, form.aliases, unwrap=form.unwrap)

@@ -87,12 +87,14 @@ def test_format_converts_its_html_columns_and_skips_other_rows(monkeypatch: pyte
     blog = JsonFormat(aliases={"content": ("html",)}, html=("html",), rows={"status": "published"})
     monkeypatch.setitem(formats._JSON_FORMATS, "blog", blog)
     post = {"id": "1", "title": "Title", "url": "/1", "html": "<p>Tea &amp; <b>cake</b></p>", "status": "published"}
-    export = [post, {**post, "id": "2", "status": "draft"}, {**post, "id": "3", "html": None}]
+    export = [post, {**post, "id": "2", "status": "draft"}, {**post, "id": "3", "html": None}, {"db": []}]
 
-    first, third = [found.value for found in read_file(BytesIO(json.dumps(export).encode()), "blog", ColumnMap())]
+    reads = read_file(BytesIO(json.dumps(export).encode()), "blog", ColumnMap())
+    first, third, unknown = [found.value for found in reads if isinstance(found, Record)]
 
     assert first == {**PAGE, "content": "Tea & cake", "status": "published"}
     assert (third["id"], "content" in third) == ("3", False)
+    assert unknown == {}, "the validator reports it"
 
 
 @pytest.mark.parametrize("name", LABELS)
