@@ -32,7 +32,7 @@ from app.services.analytics.report_parts import Span, count_clicks
 from app.services.analytics.reports import EPOCH
 from app.services.document_list import (
     Cursor,
-    Page,
+    DocumentListPage,
     Selection,
     encode,
     list_source_names,
@@ -146,7 +146,7 @@ def _load(site_id: int) -> Site:
         return get_site(session, current_caller().account.id, site_id)
 
 
-def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tuple[list[StoredBody], Page]:
+def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tuple[list[StoredBody], DocumentListPage]:
     listed: list[StoredBody] = []
 
     def take(document: StoredBody) -> bool:

@@ -112,7 +112,7 @@ def _digest(selection: Selection) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DocumentListPage:
     """A page of a list, without its documents.
 
     Attributes:
@@ -147,7 +147,7 @@ def select_documents(
 
 def read_page(
     database: Database, site: Site, selection: Selection, cursor: Cursor | None, limit: int, take: Take
-) -> Page:  # fmt: skip
+) -> DocumentListPage:  # fmt: skip
     """Read one page of a list.
 
     Args:
@@ -171,7 +171,7 @@ def read_page(
     if cursor is None:
         cursor = Cursor(matched if counts_matches else _count(database, site, selection), Place(0, ""))
     next_cursor = Cursor(cursor.total, last).encode(selection) if is_full and last is not None else None
-    return Page(cursor.total, next_cursor)
+    return DocumentListPage(cursor.total, next_cursor)
 
 
 def encode_into(

@@ -68,7 +68,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HitPage:
     """The hits of a page, possibly with additional ones if some hits are pinned.
 
     Attributes:

@@ -12,8 +12,8 @@ from backends.meilisearch.order import (
     MAX_READ,
     DistinctHits,
     EngineHit,
+    HitPage,
     Order,
-    Page,
     PageRequest,
     Run,
     columns,
@@ -105,7 +105,7 @@ class Searches:
             matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
             return distinct_titles((each for each in matches if has_beginnings(each.title, words)), limit)
 
-    def _page(self, request: PageRequest, run: Run) -> Page:
+    def _page(self, request: PageRequest, run: Run) -> HitPage:
         """Return the hits of a page."""
         query, compiled, offset = request.query, request.compiled, request.offset
         limit, rest = query.limit, 0
@@ -125,9 +125,9 @@ class Searches:
         results = run(queries, query)
         with readable():
             if order is not None:
-                return Page(in_order_of(ids, results[0]["hits"]), order.total, results[-1])
+                return HitPage(in_order_of(ids, results[0]["hits"]), order.total, results[-1])
             hits = [hit for result in results[: 1 + bool(rest)] for hit in result["hits"]]
-            return Page(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
+            return HitPage(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
 
     def _order(self, request: PageRequest, run: Run) -> Order:
         """Return the order of the hits, if Meilisearch cannot sort them or cannot choose the hit of each group."""

@@ -25,7 +25,7 @@ from backends.sections import page_headings, section_text, split_sections
 
 
 @dataclass(frozen=True)
-class Page:
+class AgentPage:
     """A page of a site.
 
     Attributes:
@@ -56,12 +56,12 @@ class Page:
         return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _page(stored: StoredBody, site: SiteRecord) -> Page:
+def _page(stored: StoredBody, site: SiteRecord) -> AgentPage:
     fields = orjson.loads(stored.body)
-    return Page(stored.id, stored.revision, urljoin(site.url, fields["url"]), fields)
+    return AgentPage(stored.id, stored.revision, urljoin(site.url, fields["url"]), fields)
 
 
-def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | None = None) -> Page:
+def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | None = None) -> AgentPage:
     """Find the page with this ID or URL.
 
     Args:
@@ -82,7 +82,7 @@ def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | Non
     return page
 
 
-def _read(site: SiteRecord, names: list[str]) -> Page | None:
+def _read(site: SiteRecord, names: list[str]) -> AgentPage | None:
     with runtime().database.read() as session:
         return next((_page(stored, site) for stored in read_bodies(session, site.id, names)), None)
 
@@ -109,7 +109,7 @@ def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
     return [hit.id for hit in runtime().searcher.run(site, query).result.hits]
 
 
-def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[Page]:
+def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[AgentPage]:
     """Iterate over a site's pages, shortest IDs first, which are closest to the home page if IDs are URLs.
 
     Args:
@@ -227,7 +227,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _section(page: Page) -> str:
+def _section(page: AgentPage) -> str:
     """Return the page's section, or an empty string."""
     section = page.fields.get("section")
     if isinstance(section, list):
@@ -248,7 +248,7 @@ def _by_path(entries: list[_Entry], depth: int) -> dict[str, list[_Entry]]:
     return split
 
 
-def _lead(page: Page) -> str:
+def _lead(page: AgentPage) -> str:
     """Return a summary of the page: its excerpt, or the first sentence of its text."""
     text = str(page.fields.get("excerpt") or page.fields["content"])[: 10 * _MAX_LEAD]
     text = _one_line(text).removeprefix(_one_line(page.title)).lstrip(" .:|-–—")

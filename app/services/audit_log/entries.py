@@ -46,7 +46,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LogPage:
     """A page of the log.
 
     Attributes:
@@ -59,7 +59,7 @@ class Page:
     next_before: int | None
 
 
-def list_entries(session: Session, selection: Selection, *, limit: int, before: int | None) -> Page:
+def list_entries(session: Session, selection: Selection, *, limit: int, before: int | None) -> LogPage:
     """Return one page of the log.
 
     Entries never change and new entries come first, so reading pages one after the other neither skips nor repeats
@@ -70,7 +70,7 @@ def list_entries(session: Session, selection: Selection, *, limit: int, before: 
     """
     entries = list(session.scalars(_page(selection, before, limit + 1)))
     total = session.scalar(select(func.count()).select_from(_selected(selection).subquery())) or 0
-    return Page(entries[:limit], total, entries[limit - 1].id if len(entries) > limit else None)
+    return LogPage(entries[:limit], total, entries[limit - 1].id if len(entries) > limit else None)
 
 
 @dataclass(frozen=True, slots=True)
