@@ -13,7 +13,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from app.crawl.fetch.addresses import normalize_url
-from app.crawl.fetch.robots import Rules
+from app.crawl.fetch.robots import RobotsRules
 
 LEFT_OUT = {
     "GoogleOnly_SystemTest": "asks without an address or a name, which the crawler always has",
@@ -125,7 +125,7 @@ def main(folder: Path) -> int:
     for case in cases:
         if (why := inapplicable(case)) is not None:
             left_out[why] += 1
-        elif Rules.read(case.robots_txt, case.agent).allows(normalize_url(case.url)) == case.allowed:
+        elif RobotsRules.read(case.robots_txt, case.agent).allows(normalize_url(case.url)) == case.allowed:
             passed += 1
         else:
             failed += 1

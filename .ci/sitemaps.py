@@ -21,7 +21,7 @@ from outside import judge, not_run
 
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.listings import read_sitemap, walk_sitemaps
-from app.crawl.fetch.robots import Rules
+from app.crawl.fetch.robots import RobotsRules
 from app.crawl.fetch.values import Fetched, NotIndexed, http_reason
 
 
@@ -93,7 +93,7 @@ def site_node(homepage_url: str) -> Node:
     """
     home = normalize_url(homepage_url)
     try:
-        named = Rules.read(fetch(f"{home}robots.txt").body).sitemaps(home)
+        named = RobotsRules.read(fetch(f"{home}robots.txt").body).sitemaps(home)
         robots = Node(f"{home}robots.txt", [sitemap_node(url) for url in named])
     except NotIndexed as error:
         named, robots = (), Node(f"{home}robots.txt", reason=error.message)

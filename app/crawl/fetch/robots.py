@@ -36,7 +36,7 @@ _OTHER_LINE_END = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _TOKEN = re.compile(r"\*(?=\s|$)|[A-Za-z_-]*")
 
 
-class Rules:
+class RobotsRules:
     """The rules of one robots.txt for this crawler."""
 
     def __init__(self, text: str, token: str = PRODUCT_TOKEN):
@@ -52,7 +52,7 @@ class Rules:
         """Seconds between two requests."""
 
     @classmethod
-    def read(cls, body: bytes, token: str = PRODUCT_TOKEN) -> Rules:
+    def read(cls, body: bytes, token: str = PRODUCT_TOKEN) -> RobotsRules:
         """Decode the rules of a fetched file, which may begin with an incomplete byte order mark."""
         return cls(body.decode("utf-8-sig", "replace").removeprefix("\N{REPLACEMENT CHARACTER}"), token)
 
@@ -92,10 +92,10 @@ class Robots:
         """
         self._fetch = fetch
         self._now = now
-        self._cache: OrderedDict[str, tuple[float, Rules | NotIndexed]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, RobotsRules | NotIndexed]] = OrderedDict()
         self._lock = Lock()
 
-    def check(self, url: str) -> Rules:
+    def check(self, url: str) -> RobotsRules:
         """Return the rules of a URL's host if they allow the URL.
 
         Raises:
@@ -113,7 +113,7 @@ class Robots:
             )
         return rules
 
-    def rules(self, url: str) -> Rules:
+    def rules(self, url: str) -> RobotsRules:
         """Return the rules of a URL's host.
 
         Raises:
@@ -133,23 +133,23 @@ class Robots:
 
     def _evict(self) -> None:
         """Remove the least recently used files while the cache exceeds its limits."""
-        characters = sum(rules.length for _, rules in self._cache.values() if isinstance(rules, Rules))
+        characters = sum(rules.length for _, rules in self._cache.values() if isinstance(rules, RobotsRules))
         while len(self._cache) > _MAX_HOSTS or characters > _MAX_CACHED_CHARACTERS:
             _, (_, rules) = self._cache.popitem(last=False)
-            characters -= rules.length if isinstance(rules, Rules) else 0
+            characters -= rules.length if isinstance(rules, RobotsRules) else 0
 
-    def _read(self, origin: str) -> tuple[float, Rules | NotIndexed]:
+    def _read(self, origin: str) -> tuple[float, RobotsRules | NotIndexed]:
         try:
             with guarded("list", f"{origin}/robots.txt"):
                 fetched = self._fetch(f"{origin}/robots.txt", any_type=True, max_bytes=MAX_ROBOTS_BYTES, truncate=True)
-                rules = Rules.read(fetched.body)
+                rules = RobotsRules.read(fetched.body)
         except TryLater:
             raise
         except NotIndexed as error:
             # RFC 9309, section 2.3.1.3: a missing file allows everything. Section 2.3.1.4: an unreachable one forbids
             # everything.
             if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
-                return float("inf"), Rules("")
+                return float("inf"), RobotsRules("")
             failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is crawled: {error.message}")
             return self._now() + _FAILURE_SECONDS, failure
         # For the rest of the run, which is far shorter than the 24 hours that RFC 9309 allows.

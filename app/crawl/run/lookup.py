@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.crawl.fetch.addresses import Scope, normalize_url
 from app.crawl.fetch.values import Reason
 from app.crawl.run.outcomes import unpack_links
-from app.crawl.run.visits.admission import Rules
+from app.crawl.run.visits.admission import UrlRules
 from app.crawl.sources.runs import RUNS_KEPT, list_runs
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.models.base import from_microseconds
@@ -204,5 +204,5 @@ def _refusal(site: Site, sources: Sequence[Source], url: str) -> str | None:
     """Return the reason why no source would read a URL; ``None`` if a source would."""
     if not any(Scope.of(start).contains(url) for start in (site.url, *site.domains)):
         return Reason.OTHER_HOST
-    refused = [not Rules(source.include, source.exclude).allow(url) for source in sources]
+    refused = [not UrlRules(source.include, source.exclude).allow(url) for source in sources]
     return Reason.EXCLUDED if refused and all(refused) else None

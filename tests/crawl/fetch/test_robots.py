@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.crawl.fetch.robots import MAX_ROBOTS_BYTES, Robots, Rules
+from app.crawl.fetch.robots import MAX_ROBOTS_BYTES, Robots, RobotsRules
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason, TryLater
 
 SITE = "https://www.example.com"
@@ -55,7 +55,7 @@ class TestRules:
         ],
     )
     def test_group_for_our_user_agent_or_for_all_applies(self, text: str, allowed: str, refused: str) -> None:
-        rules = Rules(text)
+        rules = RobotsRules(text)
 
         assert rules.allows(SITE + allowed)
         assert not rules.allows(SITE + refused)
@@ -84,14 +84,14 @@ class TestRules:
         self, agents: tuple[str, str], between: str
     ) -> None:
         first, second = agents
-        rules = Rules(f"User-agent: {first}\n{between}\nUser-agent: {second}\n{between}\nDisallow: /private\n")
+        rules = RobotsRules(f"User-agent: {first}\n{between}\nUser-agent: {second}\n{between}\nDisallow: /private\n")
 
         assert not rules.allows(f"{SITE}/private")
         assert rules.allows(f"{SITE}/a")
 
     @pytest.mark.parametrize("rule", ["Allow: /a", "Disallow:", "dissalow: /b", "DISALLOW /b"])
     def test_allow_and_disallow_lines_end_a_user_agent_group(self, rule: str) -> None:
-        rules = Rules(f"User-agent: SiteSearchBot\n{rule}\nUser-agent: *\nDisallow: /private\n")
+        rules = RobotsRules(f"User-agent: SiteSearchBot\n{rule}\nUser-agent: *\nDisallow: /private\n")
 
         assert rules.allows(f"{SITE}/private")
 
@@ -104,19 +104,19 @@ class TestRules:
         ],
     )
     def test_crawl_delay_applies_to_the_user_agents_above_it(self, text: str, delay: float) -> None:
-        assert Rules(text).crawl_delay == delay
+        assert RobotsRules(text).crawl_delay == delay
 
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
     def test_line_endings_follow_rfc_9309(self, end: str) -> None:
         text = f"User-agent: *{end}Disallow: /a\x0bAllow: /{end}Disallow: /b\u2028c{end}"
 
-        assert not Rules(text).allows(f"{SITE}/a%0BAllow:%20/")
-        assert not Rules(text).allows(f"{SITE}/b%E2%80%A8c")
-        assert Rules(text).allows(f"{SITE}/b")
+        assert not RobotsRules(text).allows(f"{SITE}/a%0BAllow:%20/")
+        assert not RobotsRules(text).allows(f"{SITE}/b%E2%80%A8c")
+        assert RobotsRules(text).allows(f"{SITE}/b")
 
     @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"])
     def test_partial_byte_order_mark_is_ignored(self, mark: bytes) -> None:
-        assert not Rules.read(mark + b"User-agent: *\nDisallow: /no").allows(f"{SITE}/no")
+        assert not RobotsRules.read(mark + b"User-agent: *\nDisallow: /no").allows(f"{SITE}/no")
 
     @pytest.mark.parametrize(
         "text",
@@ -134,21 +134,23 @@ class TestRules:
         ],
     )
     def test_groups_for_other_user_agents_do_not_apply(self, text: str) -> None:
-        assert Rules(text).allows(f"{SITE}/any")
+        assert RobotsRules(text).allows(f"{SITE}/any")
 
     def test_crawl_delay_of_our_own_group_applies(self) -> None:
         text = "User-agent: *\nCrawl-delay: 5\n\nUser-agent: SiteSearchBot\nCrawl-delay: 0.5\n"
 
-        assert Rules(text).crawl_delay == 0.5
-        assert Rules("User-agent: *\nCrawl-delay: soon").crawl_delay == 0.0
+        assert RobotsRules(text).crawl_delay == 0.5
+        assert RobotsRules("User-agent: *\nCrawl-delay: soon").crawl_delay == 0.0
 
     def test_sitemap_urls_are_absolute_and_limited_to_100(self) -> None:
         many = "".join(f"Sitemap: {SITE}/{number}.xml\n" for number in range(500))
 
-        named = Rules("Sitemap: /a.xml\nsitemap: https://WWW.example.com/b.xml\nSitemap: mailto:x\nSitemap: /a.xml")
+        named = RobotsRules(
+            "Sitemap: /a.xml\nsitemap: https://WWW.example.com/b.xml\nSitemap: mailto:x\nSitemap: /a.xml"
+        )
 
         assert named.sitemaps(SITE) == (f"{SITE}/a.xml", f"{SITE}/b.xml")
-        assert len(Rules(many).sitemaps(SITE)) == 100
+        assert len(RobotsRules(many).sitemaps(SITE)) == 100
 
     @pytest.mark.parametrize(
         "text",
@@ -163,7 +165,7 @@ class TestRules:
     )
     def test_hostile_robots_txt_is_parsed_in_linear_time(self, text: str) -> None:
         """With quadratic cost this test would take minutes and gigabytes."""
-        rules = Rules(text[:512_000])
+        rules = RobotsRules(text[:512_000])
 
         assert rules.allows(f"{SITE}/{'a' * 1_000}")
         assert len(rules._parser._user_agents) <= 2

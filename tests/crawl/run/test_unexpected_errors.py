@@ -41,7 +41,7 @@ def fail_for_bad(original: Callable[..., Any], url_of: Callable[..., str]) -> Ca
 
 STEPS: dict[str, tuple[Any, str, Callable[..., str], dict[str, int]]] = {
     "fetch": (Fetcher, "fetch", lambda fetcher, url, **options: url, {"page": 1}),
-    "allow": (robots.Rules, "allows", lambda rules, url: url, {"page": 1}),
+    "allow": (robots.RobotsRules, "allows", lambda rules, url: url, {"page": 1}),
     "decide": (crawl, "decide_page", lambda state, queued, fetched, page: queued.url, {"page": 1}),
     "write": (
         recorder,
@@ -124,7 +124,7 @@ def test_bug_in_reading_robots_txt_keeps_all_documents(
     source = runner.add()
     runner.run(source)
     website.pages["/robots.txt"] = Answer(b"User-agent: *")
-    monkeypatch.setattr(robots.Rules, "read", fail)
+    monkeypatch.setattr(robots.RobotsRules, "read", fail)
     unexpected_errors.expected = {"list": 1}
 
     run = runner.run(source)

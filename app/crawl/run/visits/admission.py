@@ -18,7 +18,7 @@ from app.models import Source
 from backends.globs import Glob
 
 
-class Rules:
+class UrlRules:
     """The ``include`` and ``exclude`` globs of a source, which match path and query."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]):
@@ -41,7 +41,7 @@ class Admission:
         self._start = source.url
         self.is_in_scope = scope.contains
         """Returns whether a URL is on the source's host."""
-        self.is_included = Rules(source.include, source.exclude).allow
+        self.is_included = UrlRules(source.include, source.exclude).allow
         """Returns whether ``include`` and ``exclude`` allow a URL."""
         self._traps = Traps()
 

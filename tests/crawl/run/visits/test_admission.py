@@ -9,7 +9,7 @@ import pytest
 import time_machine
 
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.run.visits.admission import MAX_CALENDAR_URLS, MAX_COMBINATIONS, Rules, Traps
+from app.crawl.run.visits.admission import MAX_CALENDAR_URLS, MAX_COMBINATIONS, Traps, UrlRules
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ from app.crawl.run.visits.admission import MAX_CALENDAR_URLS, MAX_COMBINATIONS, 
     ],
 )
 def test_star_in_a_glob_matches_any_characters(glob: str, matching: list[str], others: list[str]) -> None:
-    rules = Rules([glob], [])
+    rules = UrlRules([glob], [])
     assert [path for path in [*matching, *others] if rules.allow(f"https://example.com{path}")] == matching
-    refusing = Rules([], [glob])
+    refusing = UrlRules([], [glob])
     assert [path for path in [*matching, *others] if refusing.allow(f"https://example.com{path}")] == others
 
 
 def test_exclude_globs_take_precedence_over_include_globs() -> None:
-    rules = Rules(["/docs/*"], ["/docs/old/*"])
+    rules = UrlRules(["/docs/*"], ["/docs/old/*"])
     assert rules.allow("https://example.com/docs/a")
     assert not rules.allow("https://example.com/docs/old/a")
 
 
 def test_glob_with_many_stars_is_matched_quickly() -> None:
-    rules = Rules(["*a" * 1000 + "b"], [])
+    rules = UrlRules(["*a" * 1000 + "b"], [])
     assert not rules.allow("https://example.com/" + "a" * 2000)
 
 
