@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Webhook
-from app.services.webhooks import OPERATOR_WEBHOOK_ID, Claim, claim_delivery, has_due, settle
+from app.services.webhooks import OPERATOR_WEBHOOK_ID, DeliveryClaim, claim_delivery, has_due, settle
 from app.storage.database import Database
 from app.tokens import hash_token
 
@@ -128,13 +128,13 @@ class Deliverer:
         for future in finished:
             future.result()
 
-    def _work(self, claim: Claim | None) -> None:
+    def _work(self, claim: DeliveryClaim | None) -> None:
         while claim is not None:
             self._attempt(claim)
             # Continues in the same thread, so that a backlog does not wait for the next round of the job.
             claim = self._claim()
 
-    def _claim(self) -> Claim | None:
+    def _claim(self) -> DeliveryClaim | None:
         if self._stopping.is_set():
             return None
         with self._database.read() as session:
@@ -144,7 +144,7 @@ class Deliverer:
         with self._database.write() as session:
             return claim_delivery(session)
 
-    def _attempt(self, claim: Claim) -> None:
+    def _attempt(self, claim: DeliveryClaim) -> None:
         status, error = None, None
         try:
             status = self._send(claim)
@@ -163,13 +163,13 @@ class Deliverer:
         if switched_off is not None:
             log.warning("webhook %s was turned off because all its deliveries failed for three days", claim.webhook_id)
 
-    def _send(self, claim: Claim) -> int:
+    def _send(self, claim: DeliveryClaim) -> int:
         receiver = self._receiver_of(claim)
         body = orjson.dumps(claim.payload)
         signature = signed_headers(receiver.secret, claim.delivery_id, now(), body)
         return receiver.post(receiver.url, {"Content-Type": "application/json", **signature}, body)
 
-    def _receiver_of(self, claim: Claim) -> Receiver:
+    def _receiver_of(self, claim: DeliveryClaim) -> Receiver:
         if claim.webhook_id != OPERATOR_WEBHOOK_ID:
             return Receiver(claim.url, secret_of(claim.webhook_id, self._secret_key), self._post)
         if self._operator is None:

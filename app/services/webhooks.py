@@ -38,7 +38,7 @@ _DELIVERY_ID = re.compile(r"msg_[0-9a-f]{24}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class DeliveryClaim:
     """The right to make one attempt, with everything it needs.
 
     Attributes:
@@ -76,7 +76,7 @@ def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDe
     return delivery
 
 
-def claim_delivery(session: Session) -> Claim | None:
+def claim_delivery(session: Session) -> DeliveryClaim | None:
     """Claim the oldest due delivery among webhooks without a delivery in progress; ``None`` if no delivery is due.
 
     Deliveries of suspended accounts keep waiting.
@@ -94,7 +94,7 @@ def claim_delivery(session: Session) -> Claim | None:
     # The lease is on the webhook, so that a receiver gets one event at a time.
     webhook.lease, webhook.lease_until = secrets.token_hex(10), moment + CLAIM
     session.flush()
-    return Claim(webhook.lease, webhook.id, delivery.id, delivery.attempts, webhook.url, delivery.payload)
+    return DeliveryClaim(webhook.lease, webhook.id, delivery.id, delivery.attempts, webhook.url, delivery.payload)
 
 
 _NEWEST_FIRST = WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc()
@@ -126,7 +126,7 @@ def _due() -> Select[WebhookDelivery, Webhook]:
     )
 
 
-def settle(session: Session, claim: Claim, response_status: int | None, error: str | None) -> Webhook | None:
+def settle(session: Session, claim: DeliveryClaim, response_status: int | None, error: str | None) -> Webhook | None:
     """Record the outcome of an attempt. Returns the webhook if it was turned off after failing for days.
 
     Nothing is recorded if the claim has expired or the webhook was deleted.
