@@ -42,7 +42,7 @@ from app.crawl.run.stored_run import (
 from app.crawl.run.titles import count_sections, load_titles, update_titles
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.rendering import Renderer, Resources
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import HostVisitor
 from app.crawl.sources.runs import ENDED_RUNS, INCOMPLETE, Claim
 from app.errors import ApiError, ErrorCode
 from app.models import Source
@@ -87,7 +87,7 @@ def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
 
 def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
     run, source, site = control.retry(lambda: load_run(parts.database, claim))
-    visitor = Visitor(parts.network, RetriedTurns(parts.turns, control), source, parts.user_agent, control.wait)
+    visitor = HostVisitor(parts.network, RetriedTurns(parts.turns, control), source, parts.user_agent, control.wait)
     return RunState(
         # One customer's slow files must not delay the pages of all others.
         replace(parts, reader=parts.reader.of_account(site.account_id, control.wait)),
@@ -105,7 +105,7 @@ def _load(parts: CrawlParts, claim: Claim, control: RunControl) -> RunState:
 
 
 def _renderer(
-    parts: CrawlParts, visitor: Visitor, source: Source, account_id: int, slow_seconds: float
+    parts: CrawlParts, visitor: HostVisitor, source: Source, account_id: int, slow_seconds: float
 ) -> Renderer | None:
     if parts.browser is None or parts.public_network is None or source.render == "never":
         return None

@@ -26,7 +26,7 @@ from app.crawl.run.outcomes import Outcome, QueuedPage
 from app.crawl.run.page_documents import PathSections, TitleRules
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.rendering import Renderer
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import HostVisitor
 from app.crawl.sources.runs import Claim
 from app.models import Site, Source, SourceRun
 from app.plans import PlanTable
@@ -241,7 +241,7 @@ class RunState:
     run: SourceRun
     source: Source
     site: Site
-    visitor: Visitor
+    visitor: HostVisitor
     admission: Admission
     urls: list[str] | None
     max_urls: int

@@ -15,7 +15,7 @@ from app.crawl.fetch.wordpress import UnreadablePost, walk_posts
 from app.crawl.read.reader import PageReader
 from app.crawl.run.page_documents import field_rules, make_document, page_of_post
 from app.crawl.run.visits.rendering import mode_renders
-from app.crawl.run.visits.visitor import Visitor, wait_at_most
+from app.crawl.run.visits.visitor import HostVisitor, wait_at_most
 from app.models import Source
 
 MAX_SECONDS = 6.0
@@ -57,13 +57,13 @@ def read_first_page(
     """
     with closing(Network(private_addresses=private_addresses)) as network:
         wait = wait_at_most(MAX_SECONDS)
-        visitor = Visitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
+        visitor = HostVisitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
         with closing(PageReader(MAX_CPU_SECONDS, MAX_SECONDS)) as reader:
             return _read(visitor, reader, source, selectors, has_browser=has_browser)
 
 
 def _read(
-    visitor: Visitor, reader: PageReader, source: Source, selectors: Selectors, *, has_browser: bool
+    visitor: HostVisitor, reader: PageReader, source: Source, selectors: Selectors, *, has_browser: bool
 ) -> FirstPage:
     if source.kind == "wordpress":
         for post in walk_posts(visitor.fetch_listing, source.url, reader.read_posts):
@@ -84,7 +84,7 @@ def _read(
     return FirstPage(make_document(page, fetched.url, page.title).fields, needs_browser=needs_browser)
 
 
-def _is_page(visitor: Visitor, reader: PageReader, canonical: str) -> bool:
+def _is_page(visitor: HostVisitor, reader: PageReader, canonical: str) -> bool:
     """Whether a canonical URL is a page that would be indexed itself."""
     try:
         fetched = visitor.fetch_page(canonical)
@@ -94,7 +94,7 @@ def _is_page(visitor: Visitor, reader: PageReader, canonical: str) -> bool:
     return page.skip_reason is None and page.canonical in (None, canonical, fetched.url)
 
 
-def _first_url(visitor: Visitor, reader: PageReader, source: Source) -> str:
+def _first_url(visitor: HostVisitor, reader: PageReader, source: Source) -> str:
     match source.kind:
         case "sitemap":
             entries = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)

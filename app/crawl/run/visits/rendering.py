@@ -18,7 +18,7 @@ from app.crawl.fetch.robots import Robots
 from app.crawl.fetch.unexpected import EndsRun
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Page, Reason
 from app.crawl.read.links import absolute_address
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import HostVisitor
 from app.models import Source
 
 LITTLE_TEXT = 500
@@ -50,7 +50,9 @@ class Resources:
         public_network: The connections for all other hosts.
     """
 
-    def __init__(self, visitor: Visitor, source: Source, user_agent: str, network: Network, public_network: Network):
+    def __init__(
+        self, visitor: HostVisitor, source: Source, user_agent: str, network: Network, public_network: Network
+    ):
         self._visitor = visitor
         self._header_origins = header_origins(source.url)
         self._own = Fetcher(network, visitor.scope, user_agent, max_seconds=_RESOURCE_SECONDS)

@@ -54,7 +54,7 @@ class RequestOrder:
         return place
 
 
-class Visitor:
+class HostVisitor:
     """Fetches the pages and lists of one run. Thread-safe.
 
     Args:

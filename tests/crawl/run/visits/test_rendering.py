@@ -17,7 +17,7 @@ from app.crawl.fetch.values import Fetched, NotIndexed
 from app.crawl.run.execution import execute
 from app.crawl.run.state import RunControl
 from app.crawl.run.visits.rendering import Resources
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import HostVisitor
 from tests.crawl.run.conftest import FreeTurns, Runner
 from tests.crawl.run.websites import Answer, Website
 
@@ -182,7 +182,7 @@ def test_resources_of_a_stopped_run_are_not_fetched(rendering: Runner, website: 
     control = RunControl()
     control.cancel()
     source = rendering.add("/")
-    visitor = Visitor(parts.network, BusyTurns(), source, "bot", control.wait)
+    visitor = HostVisitor(parts.network, BusyTurns(), source, "bot", control.wait)
     resources = Resources(visitor, source, "bot", parts.network, parts.public_network)
     with pytest.raises(NotIndexed) as refusal:
         resources.fetch(website.address("/data.json"), website.address("/"), float("inf"))
@@ -290,7 +290,7 @@ def test_headers_of_the_source_are_sent_only_for_pages_of_its_own_origin(
     parts = rendering.parts
     assert parts.public_network is not None
     source = rendering.add("/other", headers={"Authorization": "Basic secret"})
-    visitor = Visitor(parts.network, parts.turns, source, "bot", lambda seconds: None)
+    visitor = HostVisitor(parts.network, parts.turns, source, "bot", lambda seconds: None)
     resources = Resources(visitor, source, "bot", parts.network, parts.public_network)
     visitor.robots.rules(website.url)
     website.sent.clear()
