@@ -238,9 +238,9 @@ class InstallationMetrics:
             "Seconds that the last check of the dependency took.",
             labels=["dependency"],
         )
-        for name, finding in self._runtime.health.findings.items():
-            works.add_metric([name], finding.failing_since is None)
-            seconds.add_metric([name], finding.seconds)
+        for name, result in self._runtime.health.probe_results.items():
+            works.add_metric([name], result.failing_since is None)
+            seconds.add_metric([name], result.seconds)
         yield works
         yield seconds
 

@@ -13,7 +13,7 @@ from sqlalchemy import insert, select
 from app.clock import Backoff, Pauses, now
 from app.jobs import SITES_AT_ONCE, Jobs
 from app.models import Site
-from app.services.health import ENGINE, Finding
+from app.services.health import ENGINE, ProbeResult
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS
@@ -126,7 +126,7 @@ def test_failing_site_is_retried_when_its_engine_works_again(
     (site_id,) = make_sites(app, tenant, 1)
     engine.failing = {site_id}
     health = app.extensions["runtime"].health
-    monkeypatch.setattr(health, "_findings", {ENGINE: Finding(now(), 0.0)})
+    monkeypatch.setattr(health, "_probe_results", {ENGINE: ProbeResult(now(), 0.0)})
     for _ in range(8):
         clock.now += 300
         run(jobs)
@@ -135,7 +135,7 @@ def test_failing_site_is_retried_when_its_engine_works_again(
     run(jobs)
     assert len(engine.tried) == tries
 
-    health._findings = {ENGINE: Finding(None, 0.0)}
+    health._probe_results = {ENGINE: ProbeResult(None, 0.0)}
     run(jobs)
 
     assert len(engine.tried) == tries + 1

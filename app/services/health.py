@@ -49,7 +49,7 @@ _FAILURES = (BackendError, CountersUnavailable, OSError, ReadOnly)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """Result of the last check of one dependency.
 
     Attributes:
@@ -94,7 +94,7 @@ class HealthMonitor:
             COUNTERS: lambda: counters.check(),
             **{label: partial(_check_engine, engines, identity) for identity, label in self._engines.items()},
         }
-        self._findings: dict[str, Finding] = {}
+        self._probe_results: dict[str, ProbeResult] = {}
         self._list_missing: Callable[[], list[int]] = lambda: missing_indexes(database, engines)
         self._missing: dict[int, datetime] = {}
         self._list_engines: Callable[[Session], list[EngineUsage]] = partial(list_engine_usage, engines=engines)
@@ -102,9 +102,9 @@ class HealthMonitor:
         self._indexes_due = 0.0
 
     @property
-    def findings(self) -> Mapping[str, Finding]:
+    def probe_results(self) -> Mapping[str, ProbeResult]:
         """Results of the last check, by dependency; empty before the first check."""
-        return self._findings
+        return self._probe_results
 
     @property
     def missing_indexes(self) -> Mapping[int, datetime]:
@@ -113,8 +113,8 @@ class HealthMonitor:
 
     def failing_since(self, dependency: str) -> datetime | None:
         """Return the time of a dependency's first failed check; ``None`` if it works or has not been checked yet."""
-        finding = self._findings.get(dependency)
-        return None if finding is None else finding.failing_since
+        result = self._probe_results.get(dependency)
+        return None if result is None else result.failing_since
 
     def engine_failing_since(self, identity: str) -> datetime | None:
         """Return the time since which an engine fails, or since which SEARCH_URL is known not to have it.
@@ -125,12 +125,12 @@ class HealthMonitor:
 
     def free_share(self, identity: str) -> float:
         """Return the free share of an engine's disk or memory at the last check; 1 if it is unknown."""
-        finding = self._findings.get(self._engines[identity])
-        return 1.0 if finding is None or finding.free_share is None else finding.free_share
+        result = self._probe_results.get(self._engines[identity])
+        return 1.0 if result is None or result.free_share is None else result.free_share
 
     def check(self) -> None:
         """Check all dependencies once. Logs the beginning and end of each failure."""
-        self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
+        self._probe_results = {name: self._look(name, probe) for name, probe in self._probes.items()}
         engines_work = not all(self.failing_since(label) for label in self._engines.values())
         due = self._missing or self._missing_engines or time.monotonic() >= self._indexes_due
         if due and self.failing_since(DATABASE) is None:
@@ -138,7 +138,7 @@ class HealthMonitor:
             if engines_work:
                 self._look_for_indexes()
 
-    def _look(self, name: str, probe: Callable[[], float | None]) -> Finding:
+    def _look(self, name: str, probe: Callable[[], float | None]) -> ProbeResult:
         since = self.failing_since(name)
         began = time.perf_counter()
         try:
@@ -148,10 +148,10 @@ class HealthMonitor:
                 raise
             if since is None:
                 log.warning("the %s fails: %s", name, error)
-            return Finding(since or now(), time.perf_counter() - began)
+            return ProbeResult(since or now(), time.perf_counter() - began)
         if since is not None:
             log.warning("the %s works again", name)
-        return Finding(None, time.perf_counter() - began, free_share)
+        return ProbeResult(None, time.perf_counter() - began, free_share)
 
     def _look_for_engines(self) -> None:
         try:

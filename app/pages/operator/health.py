@@ -20,7 +20,7 @@ def show_health() -> str:
         engines = list_engine_usage(session, current_runtime.engines)
     return render(
         "operator_health.html",
-        dependencies=current_runtime.health.findings,
+        dependencies=current_runtime.health.probe_results,
         missing_indexes=len(current_runtime.health.missing_indexes),
         findings=sorted(findings, key=lambda finding: ("problem", "warning", "ok").index(finding.level)),
         engines=engines,

@@ -51,15 +51,15 @@ def health(part: Runtime) -> HealthMonitor:
 
 def failing(health: HealthMonitor) -> dict[str, datetime | None]:
     """Return the dependencies that failed in the last check, with the start of each failure."""
-    found = {name: health.failing_since(name) for name in health.findings}
+    found = {name: health.failing_since(name) for name in health.probe_results}
     return {name: since for name, since in found.items() if since is not None}
 
 
 def test_healthy_service_has_no_failing_dependencies_or_missing_indexes(health: HealthMonitor) -> None:
-    assert health.findings == {}
+    assert health.probe_results == {}
     health.check()
 
-    assert set(health.findings) == {DATABASE, DISK, COUNTERS, ENGINE}
+    assert set(health.probe_results) == {DATABASE, DISK, COUNTERS, ENGINE}
     assert failing(health) == {}
     assert health.missing_indexes == {}
 
@@ -158,5 +158,5 @@ def test_health_check_runs_as_a_separate_background_job(app: Flask) -> None:
     (job,) = [job for job in app.extensions["jobs"].jobs if job.name == "health"]
     job.run()
 
-    assert app.extensions["runtime"].health.findings
+    assert app.extensions["runtime"].health.probe_results
     assert job.apart, "a server that hangs delays no other job"

@@ -16,7 +16,7 @@ from app.counters.values import CountersUnavailable
 from app.models import Site, SourceRun, StoredDocument
 from app.models.base import to_microseconds
 from app.runtime import Runtime
-from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, LATE, STUCK, Finding
+from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, LATE, STUCK, ProbeResult
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -45,7 +45,7 @@ def part_of(tenant: Tenant) -> Runtime:
 
 def fail(tenant: Tenant, since: datetime, *dependencies: str) -> None:
     """Make the last check report these failures."""
-    part_of(tenant).health._findings = {name: Finding(since, 0.1) for name in dependencies}
+    part_of(tenant).health._probe_results = {name: ProbeResult(since, 0.1) for name in dependencies}
 
 
 def troubles(tenant: Tenant) -> list[dict[str, Any]]:
