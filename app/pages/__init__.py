@@ -28,7 +28,7 @@ from app.pages import (
     webhooks,
 )
 from app.pages.analytics import inbox, reports
-from app.pages.negotiation import MethodOverride, View, add_page, note_choice
+from app.pages.negotiation import MethodOverride, View, add_pages, note_choice
 from app.pages.operator import accounts as operator_accounts
 from app.pages.operator import charts as operator_charts
 from app.pages.operator import health as operator_health
@@ -223,8 +223,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
 def register(app: Flask, api: Api) -> None:
     """Register the pages. The API's views must be registered first."""
     layout.register(app)
-    for endpoint, page in PAGES.items():
-        add_page(app, endpoint, page)
+    add_pages(app, PAGES)
     for rule, endpoint, view, policy in OWN_PAGES:
         app.add_url_rule(rule, endpoint, view)
         set_policy(app, endpoint, policy)

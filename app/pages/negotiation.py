@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from io import BytesIO
@@ -47,16 +47,20 @@ def wants_page() -> bool:
     return prefers_html() if request.method in SAFE_METHODS else sends_form()
 
 
-def add_page(app: Flask, endpoint: str, page: View) -> None:
-    """Serve browsers with the view ``page`` at the URL of an existing JSON view, with the same path parameters."""
-    answer = app.view_functions[endpoint]
+def add_pages(app: Flask, pages: Mapping[str, View]) -> None:
+    """Serve browsers with these views at the URLs of JSON views with these endpoints, with the same path parameters."""
+    declared = policies(app)
+    for endpoint, page in pages.items():
+        app.view_functions[endpoint] = _choice(page, app.view_functions[endpoint])
+        set_policy(app, endpoint, replace(declared[endpoint], has_page=True))
 
+
+def _choice(page: View, answer: View) -> View:
     @wraps(answer)
     def either(**path: Any) -> Any:
         return page(**path) if wants_page() else answer(**path)
 
-    app.view_functions[endpoint] = either
-    set_policy(app, endpoint, replace(policies(app)[endpoint], has_page=True))
+    return either
 
 
 def is_page_request() -> bool:

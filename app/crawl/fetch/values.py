@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from backends.sections import Section
 
+_VERSION = version("site-search-service")
 PRODUCT_TOKEN = "SiteSearchBot"
 """The crawler's name in robots.txt."""
 RANK = "rank"
@@ -24,7 +25,7 @@ def user_agent(about: str) -> str:
     Args:
         about: URL of the operator; empty if it is not configured.
     """
-    name = f"{PRODUCT_TOKEN}/{version('site-search-service')}"
+    name = f"{PRODUCT_TOKEN}/{_VERSION}"
     return f"{name} (+{about})" if about else name
 
 
