@@ -118,7 +118,7 @@ def make_app(settings: Settings) -> Flask:
         event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
     has_file = settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}"
     if has_file:
-        shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
+        shutil.copyfile(migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
     if has_file or settings.database_url == shared_servers.database_url(settings.data_path):
         _share_statements(database)
@@ -196,7 +196,7 @@ def _share_statements(database: Database) -> None:
 
 
 @cache
-def _migrated_file() -> Path:
+def migrated_file() -> Path:
     """Return a SQLite file with empty tables, created once by the migrations and copied for each test."""
     path = Path(tempfile.mkdtemp(prefix="migrated-")) / "service.db"
     atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
@@ -276,7 +276,7 @@ def _is_new(settings: Settings) -> bool:
     return (
         settings == make_settings(settings.data_path)
         and not file.with_name("service.db-wal").exists()
-        and filecmp.cmp(file, _migrated_file(), shallow=False)
+        and filecmp.cmp(file, migrated_file(), shallow=False)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from flask import Flask
 
 from app.commands.cli import ACCOUNTS, COMMANDS, LazyGroup
+from tests.conftest import migrated_file
 
 
 def first_sentence(command: click.Command) -> str:
@@ -61,7 +63,7 @@ def test_listing_commands_loads_no_service_modules(tmp_path: Path) -> None:
 
 
 def test_listing_accounts_loads_no_routes_or_engine(tmp_path: Path) -> None:
-    run_site_search(tmp_path, "database", "upgrade")
+    shutil.copyfile(migrated_file(), tmp_path / "service.db")
 
     printed, modules = run_site_search(tmp_path, "account", "list")
 
