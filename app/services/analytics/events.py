@@ -167,7 +167,7 @@ class EventRecorder:
                 log.warning("search events: still busy after %s s; the next start moves the rest", timeout_seconds)
                 return
         # Delete the journal if nothing is left to move, so that the next process need not take it over.
-        if self._flush_or_log():
+        if self._flush_or_log(adopt=False):
             with self._flush_lock:
                 self._retire()
         with self._append_lock:
