@@ -130,11 +130,11 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     try:
         database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
         locks = create_locks(database, settings.data_path)
-        counters = create_counters(settings.limits_url, timeout_seconds=settings.limits_timeout_seconds)
+        copies = CopiedUsage(database).read
+        counters = create_counters(settings.limits_url, copies, timeout_seconds=settings.limits_timeout_seconds)
         engines = Engines(*(create_backend(url, EngineLocks(locks)) for url in settings.search_url.split()))
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    counters.floors.read = CopiedUsage(database).read
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     _check_plan_engines(plans, engines)

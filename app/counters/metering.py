@@ -17,16 +17,25 @@ class Floor(NamedTuple):
     indexing: int
 
 
+NO_FLOOR = Floor(0, 0)
+ReadFloor = Callable[[int, date], Floor | None]
+
+
+def no_copies(account_id: int, day: date) -> Floor:
+    """Read copies where there are none."""
+    return NO_FLOOR
+
+
 class Floors:
     """The days that this process has raised to their floors, with the store's incarnation at that time.
 
-    Attributes:
+    Args:
         read: Returns the copy of an account's usage on a day, or ``None`` if it cannot be read now and the next step
-            should try again. By default there are no copies.
+            should try again.
     """
 
-    def __init__(self) -> None:
-        self.read: Callable[[int, date], Floor | None] = lambda account_id, day: Floor(0, 0)
+    def __init__(self, read: ReadFloor) -> None:
+        self.read = read
         self._raised: dict[tuple[int, date], str] = {}
 
     def incarnation_of(self, account_id: int, day: date) -> str:
@@ -36,8 +45,8 @@ class Floors:
     def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
         """Return the floor to which a day must still be raised; zeros if it was raised or its floor is unknown."""
         if self.incarnation_of(account_id, day) == incarnation != "":
-            return Floor(0, 0)
-        return self.read(account_id, day) or Floor(0, 0)
+            return NO_FLOOR
+        return self.read(account_id, day) or NO_FLOOR
 
     def note(self, account_id: int, day: date, incarnation: str) -> None:
         """Record that the day was raised."""

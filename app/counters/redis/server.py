@@ -39,8 +39,8 @@ class Server:
         known: The last incarnation that this process has seen.
     """
 
-    def __init__(self, url: str, *, timeout_seconds: float) -> None:
-        self.floors = Floors()
+    def __init__(self, url: str, floors: Floors, *, timeout_seconds: float) -> None:
+        self.floors = floors
         self.connections = Connections(
             url, timeout_seconds=timeout_seconds, greeting=("EVAL", scripts.GREET.text, 1, names.INCARNATION)
         )

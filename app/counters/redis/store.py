@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import chain
 
 from app.counters.base import CounterStore
-from app.counters.metering import day_number, milliseconds
+from app.counters.metering import Floors, day_number, milliseconds
 from app.counters.redis import names, scripts
 from app.counters.redis.charges import Charges
 from app.counters.redis.reports import Reports
@@ -48,11 +48,11 @@ class RedisCounters(CounterStore):
 
     name = "redis"
 
-    def __init__(self, url: str, *, timeout_seconds: float) -> None:
-        self._server = Server(url, timeout_seconds=timeout_seconds)
+    def __init__(self, url: str, floors: Floors, *, timeout_seconds: float) -> None:
+        self.floors = floors
+        self._server = Server(url, floors, timeout_seconds=timeout_seconds)
         self._charges = Charges(self._server)
         self._reports = Reports(self._server)
-        self.floors = self._server.floors
 
     def consume(
         self,

@@ -38,9 +38,9 @@ class SqliteCounters(CounterStore):
 
     name = "sqlite"
 
-    def __init__(self, path: Path | None, *, busy_seconds: float) -> None:
+    def __init__(self, path: Path | None, floors: Floors, *, busy_seconds: float) -> None:
         self._latest = schema.Latest()
-        self.floors = Floors()
+        self.floors = floors
         housekeep, begin = partial(schema.sweep, self._latest), partial(_begin, self.floors)
         self._file: SharedFile | MemoryFile
         if path is None:
