@@ -163,8 +163,9 @@ def preview(
         learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in chosen_queries])
     if is_semantic(settings) and runtime.vectorizer is not None and not is_semantic(site.search_settings):
         runtime.vectorizer.enable_for_preview(site.id)
-    queries_now = preview_settings(runtime, site, settings, chosen_queries, (saved, learned))
-    return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
+    engine = runtime.engines.get_engine(site.engine)
+    queries_now = preview_settings(engine, runtime.searcher, site, settings, chosen_queries, (saved, learned))
+    return SettingsPreview(queries_now, unknown, engine)
 
 
 def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:

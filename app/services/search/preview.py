@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import func, select
@@ -15,11 +15,11 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
-from app.services.engines import Engines
 from app.services.search.encoding import encode_hit, for_site
 from app.services.search.search import Searcher, TimedResult
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
+from backends.base import SearchBackend
 from backends.query import SearchQuery
 from backends.servers.synonyms import SynonymChange
 
@@ -38,16 +38,6 @@ MAX_PREVIEWED_SECTIONS = 3
 _PREVIEWED_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
 _EPOCH = date(1970, 1, 1)
-
-
-class PreviewParts(Protocol):
-    """The parts of a process that a preview needs."""
-
-    @property
-    def engines(self) -> Engines: ...
-
-    @property
-    def searcher(self) -> Searcher: ...
 
 
 class PreviewedSection(NamedTuple):
@@ -119,7 +109,8 @@ class QueryPreview:
 
 
 def preview_settings(
-    parts: PreviewParts,
+    engine: SearchBackend,
+    searcher: Searcher,
     site: Site,
     settings: Mapping[str, Any],
     queries: Sequence[str],
@@ -131,6 +122,7 @@ def preview_settings(
     are saved.
 
     Args:
+        engine: The site's engine.
         settings: Valid settings, as they would be stored.
         queries: At most :data:`MAX_QUERIES` texts.
         learned: The gains from clicks with the current settings and with ``settings``.
@@ -143,7 +135,6 @@ def preview_settings(
         raise site_inactive()
     record = site_record(site, learned[0])
     changed_record = with_settings(record, settings, learned[1])
-    engine = parts.engines.get_engine(record.engine)
     searches = [
         SearchQuery(
             text.strip(), limit=MAX_PREVIEWED_DOCUMENTS, sections=MAX_PREVIEWED_SECTIONS, answers=True, is_preview=True
@@ -151,13 +142,13 @@ def preview_settings(
         for text in queries
     ]
     links = [tuple(each.get("no_results_links", ())) for each in (site.search_settings, settings)]
-    before = [_search(parts, record, search, links[0]) for search in searches]
+    before = [_search(searcher, record, search, links[0]) for search in searches]
     if not engine.keeps_synonyms:
-        after = [_search(parts, changed_record, search, links[1]) for search in searches]
+        after = [_search(searcher, changed_record, search, links[1]) for search in searches]
         return [_compare(*each) for each in zip(queries, before, after, strict=True)]
     change = SynonymChange(record.settings, changed_record.settings)
     comparable = replace(changed_record, settings=replace(changed_record.settings, synonyms=record.settings.synonyms))
-    after = [_search(parts, comparable, search, links[1]) for search in searches]
+    after = [_search(searcher, comparable, search, links[1]) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]
     return [_compare(*each) for each in zip(queries, before, after, exact, strict=True)]
 
@@ -218,10 +209,10 @@ def read_sections(hit: Mapping[str, Any]) -> tuple[PreviewedSection, ...]:
 
 
 def _search(
-    parts: PreviewParts, record: SiteRecord, search: SearchQuery, links: Sequence[Mapping[str, str]]
+    searcher: Searcher, record: SiteRecord, search: SearchQuery, links: Sequence[Mapping[str, str]]
 ) -> _Results:
     query = for_site(search, record, returned_fields=_PREVIEWED_FIELDS)
-    timed = parts.searcher.run(record, query)
+    timed = searcher.run(record, query)
     hits = map(orjson.loads, map(encode_hit, timed.result.hits))
     return [PreviewedDocument(hit["id"], hit["title"], read_sections(hit)) for hit in hits], read_effects(
         query, timed, links

@@ -67,7 +67,9 @@ def load(tenant: Tenant) -> Site:
 
 def preview(tenant: Tenant, queries: list[str], **settings: Any) -> dict[str, QueryPreview]:
     part = tenant.app.extensions["runtime"]
-    found = preview_settings(part, load(tenant), SearchSettingsSchema().load(settings), queries)
+    site = load(tenant)
+    engine = part.engines.get_engine(site.engine)
+    found = preview_settings(engine, part.searcher, site, SearchSettingsSchema().load(settings), queries)
     return {each.query: each for each in found}
 
 
