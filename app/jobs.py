@@ -17,8 +17,9 @@ from app.counters.values import CountersUnavailable
 from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due
-from app.crawl.sources.sources import list_failed
 from app.models import Site
+from app.operations.digests import queue_due_digests
+from app.operations.learning import learn_due
 from app.operations.sites import purge_deleted
 from app.runtime import Runtime
 from app.services.access import sessions
@@ -28,8 +29,6 @@ from app.services.audit_log.entries import delete_old_entries, delete_surplus_en
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.engines import run_due_tasks
 from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites, missing_indexes, outdated_indexes
-from app.services.learning import learn_due
-from app.services.mail.digests import Digests
 from app.services.mail.notices import warn_owners
 from app.services.usage.daily_usage import delete_old_copies
 from app.services.usage.month_usage import close_months
@@ -101,7 +100,7 @@ class Jobs:
             self._alone("usage-months", 600.0, partial(close_months, runtime.database, runtime.counters)),
         ]
         if runtime.settings.sends_mail:
-            queue = partial(_queue_digests, runtime, self._stopping.is_set)
+            queue = partial(queue_due_digests, runtime, self._stopping.is_set)
             self.jobs.append(self._alone("digests", 600.0, queue, apart=True))
         if runtime.vectorizer is not None:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
@@ -309,11 +308,6 @@ def _end_syncs(runtime: Runtime) -> None:
 
 def _warn_owners(runtime: Runtime) -> None:
     warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
-
-
-def _queue_digests(runtime: Runtime, is_stopping: Callable[[], bool]) -> None:
-    digests = Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed)
-    digests.queue_due(is_stopping)
 
 
 def _delete_sessions(runtime: Runtime) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.services.learning import VisitorClick, find_gains
+from app.operations.learning import VisitorClick, find_gains
 from app.services.search.learned_order import learned_page
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings

@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, select
 from app.commands.accounts import find_account
 from app.commands.cli import engine_problem
 from app.models import Site
+from app.operations.learning import learn, sites_that_learn
 from app.runtime import Runtime, runtime
 from app.services.indexing.site_indexes import RebuildUnderWay, count_site_documents, drop_kept_indexes
-from app.services.learning import learn, sites_that_learn
 from app.services.operator_reports import list_engine_usage
 from app.wording import counted
 from backends.base import SearchBackend

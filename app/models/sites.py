@@ -82,7 +82,7 @@ class Site(Base):
 
 
 class ClickLessons(Base):
-    """The ranking that a site has learned from clicks; see ``app.services.learning``."""
+    """The ranking that a site has learned from clicks; see ``app.operations.learning``."""
 
     __tablename__ = "click_lessons"
 

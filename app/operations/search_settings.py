@@ -14,12 +14,12 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
 from app.operations import changing
 from app.operations.attempts import count_uncharged
+from app.operations.learning import learn_for
 from app.runtime import Runtime
 from app.services import search_settings
 from app.services.access.callers import Caller
 from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
-from app.services.learning import learn_for
 from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
 from app.services.search_settings import (
     Gains,

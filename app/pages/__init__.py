@@ -7,6 +7,7 @@ from dataclasses import replace
 from flask import Flask
 from flask_smorest import Api
 
+from app.operations import digests as unsubscribing
 from app.operations.oidc import CALLBACK
 from app.pages import (
     accounts,
@@ -37,7 +38,6 @@ from app.pages.search.preview import charges_search, show_search_preview, tune_s
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
 from app.services.accounts import emails
-from app.services.mail import digests as unsubscribing
 from app.web.auth import ANYONE, MANAGING
 from app.web.headers import API_DOCUMENT
 from app.web.policy import OPERATOR_AREA, OperationPolicy, set_policy

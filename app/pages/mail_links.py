@@ -8,6 +8,7 @@ from flask import Response, request
 
 from app.errors import ApiError, field_error
 from app.operations import members as member_operations
+from app.operations.digests import read_token, unsubscribe
 from app.operations.email_links import (
     check_confirmation,
     check_reset,
@@ -22,7 +23,6 @@ from app.pages.forms import banner_of, field_problems, read_form, refill_on_erro
 from app.pages.layout import render, render_secret
 from app.pages.negotiation import HOME, see_other
 from app.runtime import runtime
-from app.services.mail.digests import read_token, unsubscribe
 from app.web.callers import current_caller, current_client
 from app.web.responses import cookie_header
 from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema

@@ -20,7 +20,7 @@ from backends.filters import parse_filter
 from backends.query import Boost, OneWaySynonyms, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
-"""The places that documents move up, by query in normal form, then document ID (:mod:`app.services.learning`)."""
+"""The places that documents move up, by query in normal form, then document ID (:mod:`app.operations.learning`)."""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:

@@ -11,8 +11,8 @@ from flask import Flask
 
 from app.clock import now
 from app.models import PasswordReset
+from app.operations.digests import unsubscribe_url
 from app.services.accounts.members import first_owner
-from app.services.mail.digests import unsubscribe_url
 from app.tokens import hash_token
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page

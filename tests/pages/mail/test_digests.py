@@ -8,10 +8,9 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.crawl.sources.sources import list_failed
 from app.models import Account
+from app.operations.digests import queue_due_digests, unsubscribe_url
 from app.runtime import Runtime
-from app.services.mail.digests import Digests, unsubscribe_url
 from tests.callers import Tenant, register_tenant
 from tests.conftest import SECRET
 from tests.mail_server import MailServer
@@ -38,7 +37,7 @@ def test_unsubscribe_link_leads_to_a_page_with_one_button(app: Flask, server: Ma
         tenant.find("zeppelin")
         part.events.flush()
         clock.shift(timedelta(days=7))
-        Digests(part.database, part.searcher, part.settings, part.plans, list_failed).queue_due()
+        queue_due_digests(part)
         part.mailer.send_due()
         (mail,) = server.mails
         address = str(mail.message["List-Unsubscribe"]).strip("<>")

@@ -7,17 +7,17 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Protocol
 
 from itsdangerous import BadData, URLSafeSerializer
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.config import Settings
+from app.crawl.sources.sources import list_failed
 from app.errors import ApiError
 from app.models import Account, IgnoredQuery, Site, UsageDay
 from app.plans import PlanTable
+from app.runtime import Runtime
 from app.services.access.credentials import site_record
 from app.services.analytics.reports import get_analytics
 from app.services.inbox import search_now
@@ -31,29 +31,6 @@ from backends.errors import BackendError
 WARNING_PERCENT = 80
 """Minimum used percentage of a quota for the digest to mention it."""
 PERIOD_DAYS = 7
-
-
-class FailedCrawl(Protocol):
-    """A source whose latest run failed."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def site_id(self) -> int: ...
-
-    @property
-    def site_name(self) -> str: ...
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def error(self) -> dict[str, str] | None: ...
-
-
-ListFailed = Callable[[Session, int], Sequence[FailedCrawl]]
-"""Function that returns the failed crawls of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +47,7 @@ class OpenMatter:
     path: str
 
 
-def list_open_matters(
-    session: Session, account: Account, plans: PlanTable, list_failed: ListFailed, week: date
-) -> list[OpenMatter]:
+def list_open_matters(session: Session, account: Account, plans: PlanTable, week: date) -> list[OpenMatter]:
     """Return an account's failed crawls, and its quotas that are or were nearly exhausted.
 
     Args:
@@ -184,113 +159,108 @@ class SiteMisses:
     misses: Sequence[Miss]
 
 
-class Digests:
-    """Queues the weekly digests."""
+def queue_due_digests(runtime: Runtime, is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Queue this week's digests, each once, even if several processes run this at the same time.
 
-    def __init__(
-        self, database: Database, searcher: Searcher, settings: Settings, plans: PlanTable, list_failed: ListFailed
-    ):
-        self._database = database
-        self._searcher = searcher
-        self._settings = settings
-        self._plans = plans
-        self._list_failed = list_failed
+    An account whose search engine is unavailable is left for the next call.
 
-    def queue_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Queue this week's digests, each once, even if several processes run this at the same time.
-
-        An account whose search engine is unavailable is left for the next call.
-
-        Returns:
-            Number of queued digests.
-        """
-        queued = 0
-        week = week_of(now())
-        for account_id, is_subscribed in self._due(week):
-            if is_stopping():
-                break
-            try:
-                sites = self._find_misses(account_id, week) if is_subscribed else ()
-            except BackendError as error:
-                log.warning("postponed the digest of account %s: %s", account_id, error)
-                continue
-            queued += self._queue(account_id, week, sites)
-        return queued
-
-    def _due(self, week: date) -> Iterator[tuple[int, bool]]:
-        """Yield the ID of each account whose digest for this week is pending, and whether it subscribes to digests."""
-        begin = datetime.combine(week, time(), UTC)
-        last = 0
-        while True:
-            with self._database.read() as session:
-                rows = session.execute(
-                    select(Account.id, Account.weekly_digest)
-                    .where(
-                        Account.id > last,
-                        or_(Account.digest_week.is_(None), Account.digest_week < week),
-                        Account.created_at < begin,
-                        Account.suspended_at.is_(None),
-                    )
-                    .order_by(Account.id)
-                    .limit(ACCOUNTS_AT_ONCE)
-                ).all()
-            for row in rows:
-                yield row.id, row.weekly_digest
-            if not rows:
-                return
-            last = rows[-1].id
-
-    def _find_misses(self, account_id: int, week: date) -> list[SiteMisses]:
-        """Return the account's sites with unsuccessful queries in the week before ``week``.
-
-        Raises:
-            BackendError: An engine cannot run the queries now.
-        """
-        with self._database.read() as session:
-            sites = session.scalars(
-                select(Site).where(Site.account_id == account_id, Site.active).order_by(Site.id)
-            ).all()
-        sites_with_misses = (self._misses_of(site, week) for site in sites)
-        return [site for site in sites_with_misses if site.misses]
-
-    def _misses_of(self, site: Site, week: date) -> SiteMisses:
-        sunday = week - timedelta(days=1)
-        with self._database.read() as session:
-            analytics = get_analytics(
-                session, site.account_id, PERIOD_DAYS, site_id=site.id, today=sunday, limit=MAX_CONSIDERED
-            )
-            ignored = set(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
-        misses: list[Miss] = []
-        for each in analytics.zero_result_queries:
-            if len(misses) < MAX_QUERIES and each.query not in ignored and self._finds_nothing(site, each.query):
-                misses.append(Miss(each.query, each.count))
-        totals = analytics.totals
-        return SiteMisses(site.id, site.name, totals.total_searches, totals.zero_results, misses)
-
-    def _finds_nothing(self, site: Site, query: str) -> bool:
+    Returns:
+        Number of queued digests.
+    """
+    queued = 0
+    week = week_of(now())
+    for account_id, is_subscribed in _due(runtime.database, week):
+        if is_stopping():
+            break
         try:
-            return search_now(self._searcher, site_record(site), query).total == 0
-        except ApiError:
-            return False  # The engine rejects such a query, and the owner cannot change that.
+            sites = _find_misses(runtime, account_id, week) if is_subscribed else ()
+        except BackendError as error:
+            log.warning("postponed the digest of account %s: %s", account_id, error)
+            continue
+        queued += _queue(runtime, account_id, week, sites)
+    return queued
 
-    def _queue(self, account_id: int, week: date, sites: Sequence[SiteMisses]) -> bool:
-        """Queue an account's digest. Returns ``False`` if there is nothing to report or another process was first."""
-        settings = self._settings
-        with self._database.write() as session:
-            account = session.get(Account, account_id, with_for_update=ROW_LOCK)
-            if account is None or (account.digest_week is not None and account.digest_week >= week):
-                return False
-            # Recorded even if no digest is sent, so that the account is not examined again this week.
-            account.digest_week = week
-            if not account.weekly_digest:
-                return False
-            matters = list_open_matters(session, account, self._plans, self._list_failed, week)
-            if not (sites or matters):
-                return False
-            stop_url = unsubscribe_url(settings.public_url, settings.secret_key, account_id)
-            letter = write_digest(sites, settings.public_url, stop_url, matters)
-            queue_mail(session, account.email, letter, kind=KIND, account_id=account_id, unsubscribe_url=stop_url)
-            return True
+
+def _due(database: Database, week: date) -> Iterator[tuple[int, bool]]:
+    """Yield the ID of each account whose digest for this week is pending, and whether it subscribes to digests."""
+    begin = datetime.combine(week, time(), UTC)
+    last = 0
+    while True:
+        with database.read() as session:
+            rows = session.execute(
+                select(Account.id, Account.weekly_digest)
+                .where(
+                    Account.id > last,
+                    or_(Account.digest_week.is_(None), Account.digest_week < week),
+                    Account.created_at < begin,
+                    Account.suspended_at.is_(None),
+                )
+                .order_by(Account.id)
+                .limit(ACCOUNTS_AT_ONCE)
+            ).all()
+        for row in rows:
+            yield row.id, row.weekly_digest
+        if not rows:
+            return
+        last = rows[-1].id
+
+
+def _find_misses(runtime: Runtime, account_id: int, week: date) -> list[SiteMisses]:
+    """Return the account's sites with unsuccessful queries in the week before ``week``.
+
+    Raises:
+        BackendError: An engine cannot run the queries now.
+    """
+    with runtime.database.read() as session:
+        sites = session.scalars(select(Site).where(Site.account_id == account_id, Site.active).order_by(Site.id)).all()
+    sites_with_misses = (_misses_of(runtime, site, week) for site in sites)
+    return [site for site in sites_with_misses if site.misses]
+
+
+def _misses_of(runtime: Runtime, site: Site, week: date) -> SiteMisses:
+    sunday = week - timedelta(days=1)
+    with runtime.database.read() as session:
+        analytics = get_analytics(
+            session, site.account_id, PERIOD_DAYS, site_id=site.id, today=sunday, limit=MAX_CONSIDERED
+        )
+        ignored = set(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
+    misses: list[Miss] = []
+    for each in analytics.zero_result_queries:
+        if (
+            len(misses) < MAX_QUERIES
+            and each.query not in ignored
+            and _finds_nothing(runtime.searcher, site, each.query)
+        ):
+            misses.append(Miss(each.query, each.count))
+    totals = analytics.totals
+    return SiteMisses(site.id, site.name, totals.total_searches, totals.zero_results, misses)
+
+
+def _finds_nothing(searcher: Searcher, site: Site, query: str) -> bool:
+    try:
+        return search_now(searcher, site_record(site), query).total == 0
+    except ApiError:
+        return False  # The engine rejects such a query, and the owner cannot change that.
+
+
+def _queue(runtime: Runtime, account_id: int, week: date, sites: Sequence[SiteMisses]) -> bool:
+    """Queue an account's digest. Returns ``False`` if there is nothing to report or another process was first."""
+    settings = runtime.settings
+    with runtime.database.write() as session:
+        account = session.get(Account, account_id, with_for_update=ROW_LOCK)
+        if account is None or (account.digest_week is not None and account.digest_week >= week):
+            return False
+        # Recorded even if no digest is sent, so that the account is not examined again this week.
+        account.digest_week = week
+        if not account.weekly_digest:
+            return False
+        matters = list_open_matters(session, account, runtime.plans, week)
+        if not (sites or matters):
+            return False
+        stop_url = unsubscribe_url(settings.public_url, settings.secret_key, account_id)
+        letter = write_digest(sites, settings.public_url, stop_url, matters)
+        queue_mail(session, account.email, letter, kind=KIND, account_id=account_id, unsubscribe_url=stop_url)
+        return True
 
 
 def week_of(moment: datetime) -> date:

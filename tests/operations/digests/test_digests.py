@@ -12,10 +12,9 @@ import time_machine
 from flask import Flask
 
 from app.crawl.sources.runs import end_run, request_run
-from app.crawl.sources.sources import list_failed
 from app.models import Source
+from app.operations.digests import Miss, SiteMisses, queue_due_digests, week_of, write_digest
 from app.runtime import Runtime
-from app.services.mail.digests import Digests, Miss, SiteMisses, week_of, write_digest
 from backends.errors import BackendUnavailable
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
@@ -39,10 +38,6 @@ def search(tenant: Tenant, *queries: str) -> None:
     tenant.app.extensions["runtime"].events.flush()
 
 
-def queue_due(part: Runtime) -> int:
-    return Digests(part.database, part.searcher, part.settings, part.plans, list_failed).queue_due()
-
-
 def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
     part.mailer.send_due()
     taken, server.mails[:] = list(server.mails), []
@@ -54,12 +49,12 @@ def test_weekly_digest_is_sent_on_monday_with_searches_without_results(
 ) -> None:
     tenant.index(page(1))
     search(tenant, "parking", "parking", "zeppelin", "page")
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
     clock.move_to(MONDAY - timedelta(seconds=1))
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
     clock.move_to(MONDAY)
 
-    assert (queue_due(part), queue_due(part)) == (1, 0)
+    assert (queue_due_digests(part), queue_due_digests(part)) == (1, 0)
 
     (mail,) = delivered(part, server)
     assert mail.to == [tenant.email]
@@ -75,12 +70,12 @@ def test_next_digest_covers_only_the_following_week(
 ) -> None:
     search(tenant, "parking")
     clock.move_to(MONDAY)
-    assert queue_due(part) == 1
+    assert queue_due_digests(part) == 1
     assert ["parking" in mail.text for mail in delivered(part, server)] == [True]
     search(tenant, "zeppelin")
     clock.shift(timedelta(days=7))
 
-    assert queue_due(part) == 1
+    assert queue_due_digests(part) == 1
 
     assert [("parking" in mail.text, "zeppelin" in mail.text) for mail in delivered(part, server)] == [(False, True)]
 
@@ -92,7 +87,7 @@ def test_no_digest_is_sent_if_every_search_had_results(
     search(tenant, "page")
     clock.move_to(MONDAY)
 
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
 
 
 def test_digest_reports_failed_crawls_and_quotas_with_links(
@@ -107,7 +102,7 @@ def test_digest_reports_failed_crawls_and_quotas_with_links(
         end_run(run, "failed", error={"code": "unreachable", "message": "The host does not answer."})
     clock.move_to(MONDAY)
 
-    assert (queue_due(part), queue_due(part)) == (1, 0)
+    assert (queue_due_digests(part), queue_due_digests(part)) == (1, 0)
 
     (mail,) = delivered(part, server)
     assert mail.message["Subject"] == "To do for your site search"
@@ -125,7 +120,7 @@ def test_digest_omits_ignored_queries_and_queries_that_now_have_results(
     tenant.index(page(1, content="Parking is free."))
     tenant.browser.put("/api/analytics/inbox", json={"site_id": tenant.site_id, "query": "museum", "ignored": True})
     clock.move_to(MONDAY)
-    queue_due(part)
+    queue_due_digests(part)
 
     (mail,) = delivered(part, server)
     assert ["parking" in mail.text, "zeppelin" in mail.text, "museum" in mail.text] == [False, True, False]
@@ -139,7 +134,7 @@ def test_digest_excludes_paused_sites_and_other_accounts(
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
     clock.move_to(MONDAY)
 
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
 
 
 def test_no_digest_is_sent_to_accounts_that_disabled_it(
@@ -149,9 +144,9 @@ def test_no_digest_is_sent_to_accounts_that_disabled_it(
     tenant.browser.put("/profile", json={"weekly_digest": False})
     clock.move_to(MONDAY)
 
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
     tenant.browser.put("/profile", json={"weekly_digest": True})
-    assert queue_due(part) == 0, "the next one comes next Monday"
+    assert queue_due_digests(part) == 0, "the next one comes next Monday"
 
 
 def test_new_account_gets_its_first_digest_next_monday(
@@ -161,11 +156,11 @@ def test_new_account_gets_its_first_digest_next_monday(
     new = register_tenant(app, "new@example.com")
     search(new, "zeppelin")
 
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
     clock.shift(timedelta(days=6, hours=23))
-    assert queue_due(part) == 0
+    assert queue_due_digests(part) == 0
     clock.shift(timedelta(hours=1))
-    assert queue_due(part) == 1
+    assert queue_due_digests(part) == 1
 
 
 def test_engine_outage_delays_only_the_digests_of_its_sites(
@@ -188,9 +183,9 @@ def test_engine_outage_delays_only_the_digests_of_its_sites(
 
     with monkeypatch.context() as patch:
         patch.setattr(part.searcher, "run", run_unless_away)
-        assert (queue_due(part), queue_due(part)) == (1, 0)
+        assert (queue_due_digests(part), queue_due_digests(part)) == (1, 0)
 
-    assert (queue_due(part), queue_due(part)) == (1, 0)
+    assert (queue_due_digests(part), queue_due_digests(part)) == (1, 0)
 
 
 def test_concurrent_processes_queue_a_digest_once(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
@@ -200,7 +195,7 @@ def test_concurrent_processes_queue_a_digest_once(part: Runtime, tenant: Tenant,
 
     def send(_: int) -> int:
         gate.wait(PATIENCE_SECONDS)
-        return queue_due(part)
+        return queue_due_digests(part)
 
     with ThreadPoolExecutor(3) as threads:
         assert sum(threads.map(send, range(3))) == 1

@@ -11,24 +11,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import ColumnElement, func, literal_column, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore
 from app.errors import ApiError
 from app.models import ClickLessons, SearchClick, Site
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
+from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord, credential_change, site_record
 from app.services.analytics.visitors import NETWORK_BITS
 from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
-from app.storage.database import ROW_LOCK, Database
+from app.storage.database import ROW_LOCK
 from backends.errors import BackendError
 from backends.query import SearchQuery
 
@@ -127,33 +127,20 @@ _NETWORK = SearchClick.visitor.bitwise_rshift(literal_column(str(NETWORK_BITS)))
 log = logging.getLogger(__name__)
 
 
-class LearningParts(Protocol):
-    """The parts of a process that learning needs."""
-
-    @property
-    def database(self) -> Database: ...
-
-    @property
-    def counters(self) -> CounterStore: ...
-
-    @property
-    def searcher(self) -> Searcher: ...
-
-
-def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: False) -> int:
+def learn_due(runtime: Runtime, is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Learn for the sites that have not learned today. Sites whose engine is unavailable are left for the next call.
 
     Returns:
         Number of sites.
     """
-    with parts.database.read() as session:
+    with runtime.database.read() as session:
         due = sites_that_learn(session, to_microseconds(now()) // DAY_MICROSECONDS)
     learned = 0
     for site_id in due:
         if is_stopping():
             break
         try:
-            learned += learn(parts, site_id) is not None
+            learned += learn(runtime, site_id) is not None
         except BackendError as error:
             log.warning("learning from clicks is postponed for site %s: %s", site_id, error)
     return learned
@@ -171,7 +158,7 @@ def sites_that_learn(session: Session, due_on: int | None = None) -> Sequence[in
     return session.scalars(learning_sites.order_by(Site.id)).all()
 
 
-def learn(parts: LearningParts, site_id: int) -> int | None:
+def learn(runtime: Runtime, site_id: int) -> int | None:
     """Learn from a site's clicks now.
 
     Returns:
@@ -180,7 +167,7 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
     Raises:
         BackendError: The engine cannot list the documents that contain all words of a query.
     """
-    with parts.database.read() as session:
+    with runtime.database.read() as session:
         site = session.get(Site, site_id)
         if site is None or not site.active or not learns_from_clicks(site.search_settings):
             return None
@@ -188,18 +175,18 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
         since = None if lessons is None else lessons.clicks_since
         before = {} if lessons is None else lessons.gains
         queries = _clicked_queries(session, site_id, since)
-    gains = _learn_queries(parts, site, queries, since)
+    gains = _learn_queries(runtime, site, queries, since)
     # Unchanged gains need no credential change, which would make every process reload this account's keys.
     if gains == before:
-        with parts.database.write() as session:
+        with runtime.database.write() as session:
             _store(session, site_id, since, gains)
     else:
-        with credential_change(parts.database, parts.counters, site.account_id) as session:
+        with credential_change(runtime.database, runtime.counters, site.account_id) as session:
             _store(session, site_id, since, gains)
     return len(gains)
 
 
-def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[str, Mapping[str, float]]:
+def learn_for(runtime: Runtime, site: Site, queries: Sequence[str]) -> dict[str, Mapping[str, float]]:
     """Return gains for a few queries of a site that does not learn yet, without storing them.
 
     Args:
@@ -208,9 +195,9 @@ def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[
     Raises:
         BackendError: As in :func:`learn`.
     """
-    with parts.database.read() as session:
+    with runtime.database.read() as session:
         lessons = session.get(ClickLessons, site.id)
-    return _learn_queries(parts, site, queries, None if lessons is None else lessons.clicks_since)
+    return _learn_queries(runtime, site, queries, None if lessons is None else lessons.clicks_since)
 
 
 def _store(session: Session, site_id: int, since: datetime | None, gains: Mapping[str, Any]) -> None:
@@ -243,7 +230,7 @@ def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> 
 
 
 def _learn_queries(
-    parts: LearningParts, site: Site, queries: Sequence[str], since: datetime | None
+    runtime: Runtime, site: Site, queries: Sequence[str], since: datetime | None
 ) -> dict[str, Mapping[str, float]]:
     """Return gains by query, up to :data:`MAX_CHARACTERS` in total.
 
@@ -251,9 +238,9 @@ def _learn_queries(
         since: First moment whose clicks count.
     """
     record = site_record(site)
-    places = {query: _places(parts.searcher, record, query) for query in queries}
+    places = {query: _places(runtime.searcher, record, query) for query in queries}
     gains_by_query: dict[str, Mapping[str, float]] = {}
-    with parts.database.read() as session:
+    with runtime.database.read() as session:
         for query, clicks in _clicks(session, site.id, queries, since):
             gains = find_gains(clicks, places[query])
             gains_by_query[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, find_gains, place_share
+from app.operations.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, find_gains, place_share
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7
