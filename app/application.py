@@ -88,7 +88,7 @@ def create_app(
     smorest.register_blueprint(algolia_views.blp)
     agents_views.register(app)
     pages.register(app, smorest)
-    app.cli = cli.OperatorCommands()
+    app.cli = cli.LazyGroup(lazy_subcommands=cli.COMMANDS)
     require_policies(app)
     jobs = app.extensions["jobs"] = Jobs(runtime, background=background)
     app.before_request(jobs.start)

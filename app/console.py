@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.cli import OPEN_STORAGE, OperatorCommands, startup_error
+from app.commands.cli import COMMANDS, OPEN_STORAGE, LazyGroup, startup_error
 from app.config import ConfigurationError, load_settings
 
 if TYPE_CHECKING:
@@ -37,15 +37,12 @@ def _open_storage() -> tuple[Database, PlanTable]:
         raise startup_error(error) from error
 
 
-class _SiteSearch(OperatorCommands):
-    def invoke(self, ctx: click.Context) -> Any:
-        from flask.cli import ScriptInfo
+@click.group(cls=LazyGroup, lazy_subcommands=COMMANDS)
+@click.version_option(package_name="site-search-service")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Run and maintain a site search service."""
+    from flask.cli import ScriptInfo
 
-        ctx.obj = ScriptInfo(create_app=_create_app)
-        ctx.obj.data[OPEN_STORAGE] = _open_storage
-        return super().invoke(ctx)
-
-
-main = click.version_option(package_name="site-search-service")(
-    _SiteSearch(help="Run and maintain a site search service.")
-)
+    ctx.obj = ScriptInfo(create_app=_create_app)
+    ctx.obj.data[OPEN_STORAGE] = _open_storage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from app.clock import today
-from app.commands.cli import installation, json_option, show
+from app.commands.cli import OperatorCommand, installation, json_option, show
 from app.plans import PlanLimits
 from app.services.usage import account_usage
 from app.services.usage.account_usage import ORDERS, AccountFilter, AccountUsage, Listed, describe
@@ -17,7 +17,7 @@ _HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "ke
 _TEXTS = ("plan", "e-mail", "name")
 
 
-@click.command("list")
+@click.command("list", cls=OperatorCommand)
 @click.option(
     "--sort",
     "order",
@@ -29,7 +29,6 @@ _TEXTS = ("plan", "e-mail", "name")
 @json_option
 @click.pass_context
 def list_accounts(ctx: click.Context, order: str, as_json: bool) -> None:
-    """List all accounts with their usage and quotas. Searches are up to a minute behind."""
     database, plans = installation(ctx)
     with database.read() as session:
         rows = account_usage.list_accounts(session, plans, today(), AccountFilter(), order)

@@ -8,7 +8,7 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 
-from app.commands.cli import json_option, show
+from app.commands.cli import OperatorCommand, json_option, show
 from app.config import ConfigurationError
 from app.errors import ApiError
 from app.models import Account
@@ -55,7 +55,7 @@ def _check_password(password: str) -> None:
 _PASSWORD_HELP = "Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line."
 
 
-@click.command("create")
+@click.command("create", cls=OperatorCommand)
 @with_appcontext
 @click.option("--email", required=True)
 @click.option("--name", required=True)
@@ -64,7 +64,6 @@ _PASSWORD_HELP = "Prompted for if omitted. Prefer the environment variable ACCOU
 @click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
 @json_option
 def create(email: str, name: str, password: str | None, invite: bool, plan: str | None, as_json: bool) -> None:
-    """Create an account."""
     current_runtime = runtime()
     if plan is not None:
         _check_plan(plan)
@@ -93,14 +92,13 @@ def _override_options(command: Any) -> Any:
     return command
 
 
-@click.command("set-plan")
+@click.command("set-plan", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @click.argument("plan")
 @_override_options
 @json_option
 def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> None:
-    """Change an account's plan and its own limits. Limits given here override the plan's and replace earlier ones."""
     current_runtime = runtime()
     _check_plan(plan)
     try:
@@ -117,7 +115,7 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
     show(as_json, describe_account(account), text)
 
 
-@click.command("reset-password")
+@click.command("reset-password", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @click.option(
@@ -130,7 +128,6 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
 )
 @json_option
 def reset_password(email: str, password: str, as_json: bool) -> None:
-    """Set a member's password and end their sessions."""
     _check_password(password)
     try:
         member = operations.set_password(runtime(), email, password)
@@ -141,13 +138,12 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
     show(as_json, describe_account(member.account), f"{member.email} has a new password. All sessions have ended.")
 
 
-@click.command("suspend")
+@click.command("suspend", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @click.option("--reason", default="", help="Message shown to blocked users.")
 @json_option
 def suspend(email: str, reason: str, as_json: bool) -> None:
-    """Suspend an account without deleting anything. Its keys and members are blocked, and crawls stop."""
     reason = reason.strip()
     if len(reason) > MAX_REASON_LENGTH:
         raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
@@ -156,23 +152,21 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
     show(as_json, describe_account(account), f"{account.email} is suspended.")
 
 
-@click.command("resume")
+@click.command("resume", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @json_option
 def resume(email: str, as_json: bool) -> None:
-    """Resume a suspended account."""
     operations.resume_account(runtime(), find_account(email).id)
     account = find_account(email)
     show(as_json, describe_account(account), f"{account.email} can be used again.")
 
 
-@click.command("reset-codes")
+@click.command("reset-codes", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @json_option
 def reset_codes(email: str, as_json: bool) -> None:
-    """Turn off two-factor authentication for a member who lost their phone."""
     account = find_account(email)
     member = operations.reset_codes(runtime(), email)
     if member is None:
@@ -180,14 +174,13 @@ def reset_codes(email: str, as_json: bool) -> None:
     show(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
 
 
-@click.command("operator")
+@click.command("operator", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email", required=False)
 @click.option("--account", "account_id", type=int, help="The member's account, if the address has several.")
 @click.option("--revoke", is_flag=True, help="Revoke the right, effective with the next request.")
 @json_option
 def operator(email: str | None, account_id: int | None, revoke: bool, as_json: bool) -> None:
-    """Let a member use the operator area, or list such members."""
     current_runtime = runtime()
     if email is None:
         if revoke or account_id is not None:
@@ -213,13 +206,12 @@ def operator(email: str | None, account_id: int | None, revoke: bool, as_json: b
     show(as_json, [{"email": member.email, "account_id": member.account_id} for member in members], text)
 
 
-@click.command("delete")
+@click.command("delete", cls=OperatorCommand)
 @with_appcontext
 @click.argument("email")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
-    """Delete an account and all its data."""
     current_runtime = runtime()
     account = find_account(email)
     if not yes:

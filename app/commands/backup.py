@@ -12,6 +12,7 @@ import click
 from flask.cli import with_appcontext
 
 from app.clock import isoformat, now
+from app.commands.cli import OperatorCommand
 from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.site_indexes import renew_indexes
@@ -26,7 +27,7 @@ _NAME = re.compile(r"site-search-\d{4}-\d\d-\d\dT\d{6}Z\.zip")
 """Names of the files that ``backup`` creates in a folder."""
 
 
-@click.command("backup")
+@click.command("backup", cls=OperatorCommand)
 @with_appcontext
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
@@ -35,13 +36,6 @@ _NAME = re.compile(r"site-search-\d{4}-\d\d-\d\dT\d{6}Z\.zip")
     help="Of a folder: after a successful backup, delete backups that are older than this.",
 )
 def backup(file: Path, keep_days: int | None) -> None:
-    """Write a backup to FILE while the service runs.
-
-    If FILE is a folder, the backup is named after the current time, such as site-search-2026-11-28T023000Z.zip.
-
-    It contains accounts, sites, documents, keys, statistics, the secret, and the plans. It does not contain indexes:
-    `restore` rebuilds them from the documents.
-    """
     current_runtime = runtime()
     folder = file if file.is_dir() else None
     if folder is not None:
@@ -80,15 +74,11 @@ def _delete_old(folder: Path, keep_days: int) -> None:
         click.echo(f"Deleted {counted(len(old), 'old backup')}.")
 
 
-@click.command("restore")
+@click.command("restore", cls=OperatorCommand)
 @with_appcontext
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the contents of the database.")
 def restore(file: Path, force: bool) -> None:
-    """Restore a backup from FILE into an empty installation.
-
-    Stop the service first. The next start rebuilds the indexes. The original installation may continue to run.
-    """
     current_runtime = runtime()
     folder = current_runtime.settings.data_path
     try:

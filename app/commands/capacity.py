@@ -7,12 +7,12 @@ import os
 
 import click
 
-from app.commands.cli import json_option, show
+from app.commands.cli import OperatorCommand, json_option, show
 from app.operations.capacity import ENGINE_COSTS, SERVER_COSTS, Load, Needs, busiest_hour, compute_needs
 from app.wording import counted
 
 
-@click.command("capacity")
+@click.command("capacity", cls=OperatorCommand)
 @click.option("--sites", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--pages", type=click.IntRange(min=1), default=200, show_default=True, help="Of each site.")
 @click.option(
@@ -50,10 +50,6 @@ from app.wording import counted
 @click.option("--cores", type=click.IntRange(min=1), help="Cores of each machine. Default: those of this machine.")
 @json_option
 def capacity(cores: int | None, as_json: bool, sites: int, peak: float, **options: float) -> None:
-    """Compute the cores, memory, and disk space that an installation needs.
-
-    The costs of a search, a write, and a page were measured on a machine with two cores; see docs/scaling.md.
-    """
     cores = cores or os.cpu_count() or 1
     load = busiest_hour(sites, peak=peak, **options)  # type: ignore[arg-type]  # The options have these types.
     needs = compute_needs(load, peak, cores)

@@ -7,9 +7,7 @@ that needs only the database, such as ``account list``, loads only a fraction of
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from copy import copy
-from dataclasses import dataclass
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,25 +28,6 @@ OPEN_STORAGE = "open_storage"
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSource:
-    """The location of a command in the code.
-
-    Attributes:
-        path: Module and name, as ``module:name``.
-        help: First sentence of the command's help, shown in the list of commands without importing the module.
-    """
-
-    path: str
-    help: str
-
-    def load(self) -> click.Command:
-        """Import the command."""
-        module, name = self.path.split(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-
 class Refusal(click.ClickException):
     """An error that a restart does not remedy, such as an invalid setting. The systemd units know its exit code."""
 
@@ -62,98 +41,128 @@ def startup_error(error: ConfigurationError) -> click.ClickException:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are invoked."""
+    """A group whose commands are imported when they are invoked.
 
-    def __init__(self, name: str, sources: Mapping[str, CommandSource], **settings: Any):
-        super().__init__(name, **settings)
-        self.sources = sources
+    Args:
+        lazy_subcommands: Each command's location, as ``module:name``, and its help. The list of commands shows the
+            first sentence.
+    """
+
+    def __init__(self, *args: Any, lazy_subcommands: dict[str, tuple[str, str]], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.lazy_subcommands = lazy_subcommands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.sources)
+        return sorted(self.lazy_subcommands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands and cmd_name in self.sources:
-            self.add_command(self.sources[cmd_name].load(), cmd_name)
-        return self.commands.get(cmd_name)
+        if cmd_name not in self.lazy_subcommands:
+            return None
+        path, help_text = self.lazy_subcommands[cmd_name]
+        module, name = path.split(":")
+        command: click.Command = getattr(import_module(module), name)
+        command.help = help_text
+        return command
 
+    # Click would import every command for its help.
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self.sources[name].help) for name in self.list_commands(ctx)])
+            texts = sorted(self.lazy_subcommands.items())
+            formatter.write_dl([(name, re.split(r"(?<=\.)\s", text)[0]) for name, (_, text) in texts])
 
 
 ACCOUNTS = LazyGroup(
     "account",
-    {
-        "create": CommandSource("app.commands.accounts:create", "Create an account."),
-        "delete": CommandSource("app.commands.accounts:delete", "Delete an account and all its data."),
-        "list": CommandSource(
-            "app.commands.account_list:list_accounts", "List all accounts with their usage and quotas."
+    lazy_subcommands={
+        "create": ("app.commands.accounts:create", "Create an account."),
+        "delete": ("app.commands.accounts:delete", "Delete an account and all its data."),
+        "list": (
+            "app.commands.account_list:list_accounts",
+            "List all accounts with their usage and quotas. Searches are up to a minute behind.",
         ),
-        "operator": CommandSource(
-            "app.commands.accounts:operator", "Let a member use the operator area, or list such members."
+        "operator": ("app.commands.accounts:operator", "Let a member use the operator area, or list such members."),
+        "reset-codes": (
+            "app.commands.accounts:reset_codes",
+            "Turn off two-factor authentication for a member who lost their phone.",
         ),
-        "reset-codes": CommandSource(
-            "app.commands.accounts:reset_codes", "Turn off two-factor authentication for a member who lost their phone."
+        "reset-password": ("app.commands.accounts:reset_password", "Set a member's password and end their sessions."),
+        "resume": ("app.commands.accounts:resume", "Resume a suspended account."),
+        "set-plan": (
+            "app.commands.accounts:set_plan",
+            "Change an account's plan and its own limits. "
+            "Limits given here override the plan's and replace earlier ones.",
         ),
-        "reset-password": CommandSource(
-            "app.commands.accounts:reset_password", "Set a member's password and end their sessions."
+        "suspend": (
+            "app.commands.accounts:suspend",
+            "Suspend an account without deleting anything. Its keys and members are blocked, and crawls stop.",
         ),
-        "resume": CommandSource("app.commands.accounts:resume", "Resume a suspended account."),
-        "set-plan": CommandSource("app.commands.accounts:set_plan", "Change an account's plan and its own limits."),
-        "suspend": CommandSource("app.commands.accounts:suspend", "Suspend an account without deleting anything."),
     },
-    help="Create, list, change, suspend, and delete accounts.",
 )
 
 SITES = LazyGroup(
     "site",
-    {
-        "list": CommandSource(
-            "app.commands.site_list:list_all_sites", "List the sites of all accounts with their engines."
-        ),
+    lazy_subcommands={
+        "list": ("app.commands.site_list:list_all_sites", "List the sites of all accounts with their engines."),
     },
-    help="List the sites of all accounts with their engines.",
 )
 
 COMMANDS = {
-    "account": CommandSource("app.commands.cli:ACCOUNTS", "Create, list, change, suspend, and delete accounts."),
-    "backup": CommandSource("app.commands.backup:backup", "Write a backup to FILE while the service runs."),
-    "capacity": CommandSource(
-        "app.commands.capacity:capacity", "Compute the cores, memory, and disk space that an installation needs."
+    "account": ("app.commands.cli:ACCOUNTS", "Create, list, change, suspend, and delete accounts."),
+    "backup": (
+        "app.commands.backup:backup",
+        "Write a backup to FILE while the service runs.\n\n"
+        "If FILE is a folder, the backup is named after the current time, such as "
+        "site-search-2026-11-28T023000Z.zip.\n\n"
+        "It contains accounts, sites, documents, keys, statistics, the secret, and the plans. It does not contain "
+        "indexes: `restore` rebuilds them from the documents.",
     ),
-    "clicks": CommandSource("app.commands.search:clicks_group", "Rank results by visitors' clicks."),
-    "crawl": CommandSource("app.commands.crawl:crawl", "Crawl the website at URL into a site."),
-    "database": CommandSource("app.commands.serve:database_group", "Manage the SQL database."),
-    "demo": CommandSource("app.commands.demo:demo", "Set up a demo account with documents, and serve."),
-    "doctor": CommandSource("app.commands.doctor:doctor", "Check the installation and suggest remedies."),
-    "documents": CommandSource("app.commands.documents:group", "Import documents from a file."),
-    "openapi": CommandSource("app.commands.serve:openapi", "Write the OpenAPI document to FILE or print it."),
-    "restore": CommandSource("app.commands.backup:restore", "Restore a backup from FILE into an empty installation."),
-    "search": CommandSource("app.commands.search:search_group", "Rebuild indexes, or move them to another engine."),
-    "serve": CommandSource("app.commands.serve:serve", "Serve, on HOST and PORT, until stopped."),
-    "site": CommandSource("app.commands.cli:SITES", "List the sites of all accounts with their engines."),
-    "worker": CommandSource("app.commands.crawl:worker", "Crawl queued runs until stopped."),
+    "capacity": (
+        "app.commands.capacity:capacity",
+        "Compute the cores, memory, and disk space that an installation needs.\n\n"
+        "The costs of a search, a write, and a page were measured on a machine with two cores; see docs/scaling.md.",
+    ),
+    "clicks": ("app.commands.search:clicks_group", "Rank results by visitors' clicks."),
+    "crawl": (
+        "app.commands.crawl:crawl",
+        "Crawl the website at URL into a site.\n\n"
+        "The command shows progress. It uses the site's source with this URL, or creates one without a schedule. "
+        "The exit status is 0 if the run finished, and 1 if it failed or was cancelled.",
+    ),
+    "database": ("app.commands.serve:database_group", "Manage the SQL database."),
+    "demo": (
+        "app.commands.demo:demo",
+        "Set up a demo account with documents, and serve.\n\n"
+        "The command prints the account's password and keys, and a search to try.",
+    ),
+    "doctor": (
+        "app.commands.doctor:doctor",
+        "Check the installation and suggest remedies.\n\n"
+        "The checks cover settings, versions, disk, clocks, database, counters, engine, indexes, and crawls. The exit "
+        "status is 1 if there is a problem, and 0 if there are only warnings.",
+    ),
+    "documents": ("app.commands.documents:group", "Import documents from a file."),
+    "openapi": ("app.commands.serve:openapi", "Write the OpenAPI document to FILE or print it."),
+    "restore": (
+        "app.commands.backup:restore",
+        "Restore a backup from FILE into an empty installation.\n\n"
+        "Stop the service first. The next start rebuilds the indexes. The original installation may continue to run.",
+    ),
+    "search": ("app.commands.search:search_group", "Rebuild indexes, or move them to another engine."),
+    "serve": ("app.commands.serve:serve", "Serve, on HOST and PORT, until stopped."),
+    "site": ("app.commands.cli:SITES", "List the sites of all accounts with their engines."),
+    "worker": (
+        "app.commands.crawl:worker",
+        "Crawl queued runs until stopped.\n\n"
+        "Any number of machines may run workers. On SIGTERM, a worker returns its runs to the queue, and another "
+        "worker continues them.",
+    ),
 }
 
 
-class OperatorCommands(LazyGroup):
-    """All operator commands. The audit log names the operator as the actor of their changes."""
+class OperatorCommand(click.Command):
+    """A command that names the operator in the audit log, and reports database errors in one sentence."""
 
-    def __init__(self, **settings: Any):
-        super().__init__("site-search", COMMANDS, **settings)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        is_loaded = cmd_name in self.commands
-        command = super().get_command(ctx, cmd_name)
-        if command is not None and not is_loaded:
-            command = self.commands[cmd_name] = _by_operator(command)
-        return command
-
-
-def _by_operator(command: click.Command) -> click.Command:
-    """Return a command that runs as the operator. Flask's own group invokes it, too."""
-
-    def invoke(ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         from sqlalchemy.exc import DBAPIError
 
         from app.services.audit_log.actors import OPERATOR, acting
@@ -161,15 +170,11 @@ def _by_operator(command: click.Command) -> click.Command:
 
         try:
             with acting(OPERATOR):
-                return type(command).invoke(command, ctx)
+                return super().invoke(ctx)
         except NewerTables as error:
             raise Refusal(str(error)) from error
         except DBAPIError as error:
             raise _database_trouble(installation(ctx)[0], error) from error
-
-    wrapped = copy(command)
-    wrapped.invoke = invoke  # type: ignore[method-assign]
-    return wrapped
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:

@@ -21,6 +21,7 @@ from sqlalchemy import select
 
 from app.bounded_process import bound_arenas
 from app.clock import isoformat
+from app.commands.cli import OperatorCommand
 from app.crawl.fetch.browser import Browser
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import user_agent
@@ -143,18 +144,13 @@ MAX_SHOWN = 20
 LOOK_SECONDS = 0.3
 
 
-@click.command("worker")
+@click.command("worker", cls=OperatorCommand)
 @with_appcontext
 @click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port on which to serve the process's /metrics.")
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address on which to serve metrics.")
 @click.option("--for-service", "claim", type=int, hidden=True, help="File descriptor of the machine's lock.")
 def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, claim: int | None) -> None:
-    """Crawl queued runs until stopped.
-
-    Any number of machines may run workers. On SIGTERM, a worker returns its runs to the queue, and another worker
-    continues them.
-    """
     if claim is not None:
         keep_claim(claim)
     current_runtime = runtime()
@@ -182,18 +178,13 @@ def _end_process(runtime: Runtime) -> None:
     os._exit(0)
 
 
-@click.command("crawl")
+@click.command("crawl", cls=OperatorCommand)
 @with_appcontext
 @click.option("--site", "site_id", type=int, required=True, help="ID of the site.")
 @click.option("--max-removed-percent", type=click.IntRange(0, 100), help="Share of documents that may be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("url")
 def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool) -> None:
-    """Crawl the website at URL into a site.
-
-    The command shows progress. It uses the site's source with this URL, or creates one without a schedule. The exit
-    status is 0 if the run finished, and 1 if it failed or was cancelled.
-    """
     current_runtime = runtime()
     url = current_runtime.previewer.complete_url(url).url
     try:

@@ -15,6 +15,7 @@ import orjson
 from flask.cli import with_appcontext
 
 from app.clock import now
+from app.commands.cli import OperatorCommand
 from app.commands.crawl import crawl_parts, demo_file, read_demo
 from app.commands.serve import check_server, run_server
 from app.config import ConfigurationError, docs_search_key_file
@@ -40,15 +41,11 @@ EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
 
 
-@click.command("demo")
+@click.command("demo", cls=OperatorCommand)
 @with_appcontext
 @click.option("--base-url", help="URL at which the service will run. Default: the address on which it listens.")
 @click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve afterwards, as `serve` does.")
 def demo(base_url: str | None, serves: bool) -> None:
-    """Set up a demo account with documents, and serve.
-
-    The command prints the account's password and keys, and a search to try.
-    """
     if serves:
         environment = check_server()
         base_url = base_url or environment.base_url

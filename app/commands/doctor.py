@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 import orjson
 
+from app.commands.cli import COMMANDS, OperatorCommand
 from app.config import ConfigurationError, check_settings, find_misspelled
 from app.operations.diagnosis import diagnose
 from app.operations.machine_checks import Finding
@@ -17,14 +18,9 @@ from app.runtime import create_runtime
 MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
 
 
-@click.command("doctor")
+@click.command("doctor", cls=OperatorCommand, help=COMMANDS["doctor"][1])
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Check the installation and suggest remedies.
-
-    The checks cover settings, versions, disk, clocks, database, counters, engine, indexes, and crawls. The exit status
-    is 1 if there is a problem, and 0 if there are only warnings.
-    """
     os.umask(0o077)
     findings = []
     for finding in _findings():

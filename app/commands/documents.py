@@ -11,7 +11,7 @@ import click
 import orjson
 from flask.cli import AppGroup
 
-from app.commands.cli import engine_problem
+from app.commands.cli import OperatorCommand, engine_problem
 from app.errors import ApiError
 from app.importers.fields import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
@@ -23,12 +23,12 @@ from app.services.sites import limits_of_account
 from app.wording import counted, printable
 from backends.errors import BackendError
 
-group = AppGroup("documents", help="Import documents from a file.")
+group = AppGroup("documents")
 
 MAX_SHOWN = 20
 
 
-@group.command("import")
+@group.command("import", cls=OperatorCommand)
 @click.option("--site", "site_id", type=int, required=True, help="ID of the site to import into.")
 @click.option(
     "--format",

@@ -9,7 +9,7 @@ from flask.cli import AppGroup
 from sqlalchemy import ColumnElement, select
 
 from app.commands.accounts import find_account
-from app.commands.cli import engine_problem
+from app.commands.cli import OperatorCommand, engine_problem
 from app.models import Site
 from app.operations.learning import learn, sites_that_learn
 from app.runtime import Runtime, runtime
@@ -19,7 +19,7 @@ from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
 
-search_group = AppGroup("search", help="Rebuild indexes, or move them to another engine.")
+search_group = AppGroup("search")
 
 
 def _sites(site_id: int | None, *criteria: ColumnElement[bool]) -> list[Site]:
@@ -53,7 +53,7 @@ def _rebuild_all(
     return rebuilt
 
 
-@search_group.command("reindex")
+@search_group.command("reindex", cls=OperatorCommand)
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reindex(site_id: int | None, as_json: bool) -> None:
@@ -64,7 +64,7 @@ def reindex(site_id: int | None, as_json: bool) -> None:
     )
 
 
-@search_group.command("move")
+@search_group.command("move", cls=OperatorCommand)
 @click.option("--to", "name", required=True, help="Engine, by the name in its URL or, without one, by its kind.")
 @click.option("--from", "origin", help="Only the sites of this engine, even if SEARCH_URL no longer has it.")
 @click.option("--account", help="Only the sites of this account, by its ID or a member's email address.")
@@ -105,7 +105,7 @@ def _find_identity(runtime: Runtime, name: str) -> str:
     return name
 
 
-@search_group.command("drop-old")
+@search_group.command("drop-old", cls=OperatorCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def drop_old(as_json: bool) -> None:
     """Delete the old indexes that `search move` kept."""
@@ -116,10 +116,10 @@ def drop_old(as_json: bool) -> None:
     click.echo(orjson.dumps({"dropped": dropped}).decode() if as_json else text)
 
 
-clicks_group = AppGroup("clicks", help="Rank results by visitors' clicks.")
+clicks_group = AppGroup("clicks")
 
 
-@clicks_group.command("learn")
+@clicks_group.command("learn", cls=OperatorCommand)
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def learn_now(site_id: int | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
 from app.apidoc.openapi import document_at
-from app.commands.cli import startup_error
+from app.commands.cli import OperatorCommand, startup_error
 from app.config import ConfigurationError
 from app.runtime import Runtime, runtime
 from app.server import ServerEnvironment, read_server_environment
@@ -24,13 +24,12 @@ SETTINGS = Path(__file__).parents[1] / "server" / "gunicorn_settings.py"
 GUNICORN = ("-m", "gunicorn", "--config", str(SETTINGS), "wsgi:app")
 
 
-@click.command("serve")
+@click.command("serve", cls=OperatorCommand)
 @with_appcontext
 @click.option(
     "--upgrade/--no-upgrade", "with_upgrade", default=True, help="Whether to create or update the tables first."
 )
 def serve(with_upgrade: bool) -> None:
-    """Serve, on HOST and PORT, until stopped."""
     check_server()
     current_runtime = runtime()
     if with_upgrade:
@@ -73,21 +72,20 @@ def run_server(runtime: Runtime) -> NoReturn:
     os.execv(sys.executable, [sys.executable, *GUNICORN])  # noqa: S606 - our own command.
 
 
-database_group = AppGroup("database", help="Manage the SQL database.")
+database_group = AppGroup("database")
 
 
-@database_group.command("upgrade")
+@database_group.command("upgrade", cls=OperatorCommand)
 def upgrade_database() -> None:
     """Create or update the tables."""
     upgrade(runtime().database)
     click.echo("The database is up to date.")
 
 
-@click.command("openapi")
+@click.command("openapi", cls=OperatorCommand)
 @with_appcontext
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 def openapi(file: Path | None) -> None:
-    """Write the OpenAPI document to FILE or print it."""
     with current_app.test_request_context():
         described = document_at(runtime().settings.public_url)
     text = orjson.dumps(described, option=orjson.OPT_INDENT_2).decode() + "\n"

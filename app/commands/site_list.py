@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.commands.cli import installation, json_option, show
+from app.commands.cli import OperatorCommand, installation, json_option, show
 from app.models import Site
 from app.services.operator_reports import describe_site, list_sites
 from app.wording import number, printable
@@ -12,13 +12,12 @@ from app.wording import number, printable
 _HEAD = ("id", "account", "engine", "documents", "url", "name")
 
 
-@click.command("list")
+@click.command("list", cls=OperatorCommand)
 @click.option("--account", "account_id", type=int, help="Only the sites of the account with this ID.")
 @click.option("--engine", help="Only the sites of this engine, such as typesense:second.")
 @json_option
 @click.pass_context
 def list_all_sites(ctx: click.Context, account_id: int | None, engine: str | None, as_json: bool) -> None:
-    """List the sites of all accounts with their engines."""
     database, _ = installation(ctx)
     with database.read() as session:
         sites = list_sites(session, account_id=account_id, engine=engine)
