@@ -7,6 +7,7 @@ from typing import Any
 from app.api.views import key_form
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import change, write
 from app.operations import sites as site_operations
 from app.runtime import runtime
 from app.services.access import keys
@@ -91,7 +92,9 @@ def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
 )
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
     """Change a key. Omitted fields stay unchanged."""
-    return {"success": True, "key": site_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)}
+    caller = current_caller()
+    key = change(runtime(), caller, keys.update_key, site_id, key_id, changes, caller_rights=caller.rights)
+    return {"success": True, "key": key}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
@@ -99,7 +102,7 @@ def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, 
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
-    site_operations.delete_key(runtime(), current_caller(), site_id, key_id)
+    change(runtime(), current_caller(), keys.delete_key, site_id, key_id)
     return {"success": True}
 
 
@@ -118,7 +121,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 @blp.response(200, SuccessSchema)
 def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
     """Dismiss the notice about a private key in a web page. Rotating the key also dismisses it."""
-    site_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
+    write(runtime(), current_caller(), keys.dismiss_exposure, site_id, key_id)
     return {"success": True}
 
 
@@ -128,4 +131,6 @@ def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:
     """Disable an active key, or enable a disabled one. `active` in the body sets the state explicitly."""
-    return {"success": True, "key": site_operations.toggle_key(runtime(), current_caller(), key_id, fields["active"])}
+    caller = current_caller()
+    key = change(runtime(), caller, keys.toggle_key, key_id, active=fields["active"], caller_rights=caller.rights)
+    return {"success": True, "key": key}

@@ -11,6 +11,7 @@ from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.models import Invitation
 from app.operations import members as member_operations
+from app.operations import write
 from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.accounts import invitations, members
@@ -67,7 +68,8 @@ def show_member(member_id: int) -> dict[str, Any]:
 )
 def update_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
     """Change a member's role. It takes effect with the member's next request. A key can't promote or demote owners."""
-    member = member_operations.change_role(runtime(), current_caller(), member_id, Role(fields["role"]))
+    caller = current_caller()
+    member = write(runtime(), caller, members.change_role, member_id, Role(fields["role"]), by=caller.member_id)
     return {"success": True, "member": member}
 
 
@@ -76,7 +78,8 @@ def update_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def remove_member(member_id: int) -> dict[str, Any]:
     """Remove a member and end all of the member's sessions. A key can't remove owners."""
-    member_operations.remove_member(runtime(), current_caller(), member_id)
+    caller = current_caller()
+    write(runtime(), caller, members.remove_member, member_id, by=caller.member_id)
     return {"success": True}
 
 
@@ -135,7 +138,8 @@ def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[
 @invitations_blp.response(200, SuccessSchema)
 def revoke_invitation(invitation_id: str) -> dict[str, Any]:
     """Revoke an invitation. Its link stops working."""
-    member_operations.revoke_invitation(runtime(), current_caller(), invitation_id)
+    caller = current_caller()
+    write(runtime(), caller, invitations.revoke_invitation, invitation_id, by=caller.member_id)
     return {"success": True}
 
 

@@ -11,8 +11,10 @@ from werkzeug.http import parse_etags
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.models import Site
+from app.operations import change
 from app.operations import search_settings as settings_operations
 from app.runtime import runtime
+from app.services import search_settings
 from app.services.access.rights import Role
 from app.services.search.preview import QueryPreview
 from app.services.search_settings import list_learned, settings_tag, settings_with_defaults
@@ -148,7 +150,7 @@ def list_learned_clicks(site_id: int) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def forget_clicks(site_id: int) -> dict[str, Any]:
     """Reset what the site learned from clicks. Only new clicks count from now on."""
-    settings_operations.forget_clicks(runtime(), current_caller(), site_id)
+    change(runtime(), current_caller(), search_settings.forget_clicks, site_id)
     return {"success": True}
 
 

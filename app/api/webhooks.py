@@ -7,6 +7,7 @@ from typing import Any
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import sites as site_operations
+from app.operations import write
 from app.runtime import runtime
 from app.services import webhooks
 from app.services.access.rights import Role
@@ -79,7 +80,7 @@ def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_webhook(webhook_id: str) -> dict[str, Any]:
     """Delete a webhook with its deliveries. Nothing more is sent to it."""
-    site_operations.delete_webhook(runtime(), current_caller(), webhook_id)
+    write(runtime(), current_caller(), webhooks.delete_webhook, webhook_id)
     return {"success": True}
 
 
@@ -101,5 +102,5 @@ def list_deliveries(page: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 @blp.response(200, DeliveryAnswerSchema)
 def redeliver(fields: dict[str, Any], webhook_id: str, delivery_id: str) -> dict[str, Any]:
     """Send a delivery again with the same ID, even if the webhook is turned off."""
-    delivery = site_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
+    delivery = write(runtime(), current_caller(), webhooks.redeliver, webhook_id, delivery_id)
     return {"success": True, "delivery": delivery}

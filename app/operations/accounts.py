@@ -18,6 +18,7 @@ from app.crawl.sources import removal
 from app.crawl.sources.sources import FailedSource, list_failed
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Member
+from app.operations import write
 from app.operations.attempts import HOUR_SECONDS, check_own_password, count_attempt, forgiving_outages
 from app.plans import PlanLimits, limit_or_unlimited, per_month
 from app.runtime import Runtime
@@ -111,16 +112,16 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
         changes = {**changes, "password_hash": _hash_own_password(runtime, caller, changes)}
     if "email" in changes and runtime.settings.sends_mail:
         _count_email_change(runtime, caller, changes["email"])
-    with runtime.database.write() as session:
-        return accounts.update_profile(
-            session,
-            caller.account.id,
-            changes,
-            member_id=member_id,
-            kept_session=caller.session_hash or None,
-            proof=proof,
-            notify_old_address=runtime.settings.sends_mail,
-        )
+    return write(
+        runtime,
+        caller,
+        accounts.update_profile,
+        changes,
+        member_id=member_id,
+        kept_session=caller.session_hash or None,
+        proof=proof,
+        notify_old_address=runtime.settings.sends_mail,
+    )
 
 
 def _hash_own_password(runtime: Runtime, caller: Caller, changes: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
 from app.services.access.rights import Role
-from app.services.accounts import accounts, invitations, members
+from app.services.accounts import accounts, invitations
 from app.services.audit_log.actors import acting
 from app.services.mail.letters import queue_mail
 from app.services.mail.notices import INVITATION_KIND, write_invitation
@@ -22,26 +22,6 @@ from app.services.sites import get_account
 
 MAILED_INVITATIONS = 30
 """Maximum number of invitations per hour that an account can send by mail."""
-
-
-def change_role(runtime: Runtime, caller: Caller, member_id: int, role: Role) -> Member:
-    """Change a member's role.
-
-    Raises:
-        ApiError: 404; 403 for the last owner, or if a key changes an owner.
-    """
-    with runtime.database.write() as session:
-        return members.change_role(session, caller.account.id, member_id, role, by=caller.member_id)
-
-
-def remove_member(runtime: Runtime, caller: Caller, member_id: int) -> None:
-    """Remove a member and end all of their sessions.
-
-    Raises:
-        ApiError: 404; 403 for the last owner, or if a key removes an owner.
-    """
-    with runtime.database.write() as session:
-        members.remove_member(session, caller.account.id, member_id, by=caller.member_id)
 
 
 def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str | None]:
@@ -111,16 +91,6 @@ def _count_mail(runtime: Runtime, caller: Caller) -> None:
 def link_of(base_url: str, token: str) -> str:
     """Return the URL of the page where an invitation can be accepted."""
     return f"{base_url}/invitations/{token}"
-
-
-def revoke_invitation(runtime: Runtime, caller: Caller, invitation_id: str) -> None:
-    """Revoke an invitation.
-
-    Raises:
-        ApiError: 404.
-    """
-    with runtime.database.write() as session:
-        invitations.revoke_invitation(session, caller.account.id, invitation_id, by=caller.member_id)
 
 
 def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:

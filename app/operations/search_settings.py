@@ -9,14 +9,12 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
 from app.operations import changing
 from app.operations.attempts import count_uncharged
 from app.operations.learning import learn_for
 from app.runtime import Runtime
-from app.services import search_settings
 from app.services.access.callers import Caller
 from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
@@ -122,17 +120,11 @@ def restore_settings(
     Raises:
         ApiError: 404, also for settings that are no longer stored; 412 ``changed_meanwhile``.
     """
-    with changing(runtime, caller) as session:
+    with runtime.database.read() as session:
         states = settings_states(session, caller.account.id, entry_id)
-        if states is None:
-            raise ApiError(ErrorCode.NOT_FOUND, "The settings from that time are no longer stored.")
-        before = _synonyms(get_site(session, caller.account.id, states.site_id, lock=True))
-        site = change_settings(
-            session, caller.account.id, states.site_id, settings_with_defaults(states.before), expected
-        )
-        unknown = unknown_ids(session, site, site.search_settings)
-    _send_synonyms(runtime, site, before)
-    return site, unknown
+    if states is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "The settings from that time are no longer stored.")
+    return update_settings(runtime, caller, states.site_id, settings_with_defaults(states.before), expected)
 
 
 def preview(
@@ -182,16 +174,6 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
         return None
     has, rank = ("has", "ranks") if missing == 1 else ("have", "rank")
     return "vectors_missing", f"{counted(missing, 'document')} {has} no vector yet and {rank} by words only."
-
-
-def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
-    """Delete what a site has learned from clicks, so that it learns only from new clicks.
-
-    Raises:
-        ApiError: 404.
-    """
-    with changing(runtime, caller) as session:
-        search_settings.forget_clicks(session, caller.account.id, site_id, now())
 
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:

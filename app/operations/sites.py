@@ -9,8 +9,8 @@ from app.crawl.sources import removal
 from app.crawl.sources.checks import check_receiver
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
-from app.models import Key, Site, Webhook, WebhookDelivery
-from app.operations import changing
+from app.models import Key, Site, Webhook
+from app.operations import change, changing, write
 from app.operations.attempts import counting
 from app.runtime import Runtime
 from app.services import sites, webhooks
@@ -155,23 +155,8 @@ def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[s
     Raises:
         ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for rights that the caller lacks.
     """
-    secret = runtime.settings.secret_key
-    with changing(runtime, caller) as session:
-        return keys.create_key(
-            session, caller.account.id, caller.account.limits, secret, site_id, **fields, caller_rights=caller.rights
-        )
-
-
-def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, changes: dict[str, Any]) -> Key:
-    """Change a key's name, expiry, scopes, site, or origins.
-
-    Raises:
-        ApiError: 404, 400; 403 for extending a key that has, or would get, more rights than the caller.
-    """
-    with changing(runtime, caller) as session:
-        key = keys.update_key(session, caller.account.id, site_id, key_id, changes, caller_rights=caller.rights)
-    runtime.run_engine_tasks()
-    return key
+    limits, secret = caller.account.limits, runtime.settings.secret_key
+    return change(runtime, caller, keys.create_key, limits, secret, site_id, **fields, caller_rights=caller.rights)
 
 
 def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[Key, str]:
@@ -180,46 +165,8 @@ def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fiel
     Raises:
         ApiError: 404; 400 for an expired key; 403 for a key with more rights than the caller.
     """
-    secret = runtime.settings.secret_key
-    with changing(runtime, caller) as session:
-        key, token = keys.rotate_key(
-            session, caller.account.id, secret, site_id, key_id, **fields, caller_rights=caller.rights
-        )
-    runtime.run_engine_tasks()
-    return key, token
-
-
-def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | None) -> Key:
-    """Disable or enable a key.
-
-    Raises:
-        ApiError: 404; 400 for an expired key; 403 for enabling a key with more rights than the caller.
-    """
-    with changing(runtime, caller) as session:
-        key = keys.toggle_key(session, caller.account.id, key_id, active=active, caller_rights=caller.rights)
-    runtime.run_engine_tasks()
-    return key
-
-
-def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:
-    """Stop warning that web pages send a private key, until the key is rotated.
-
-    Raises:
-        ApiError: 404.
-    """
-    with runtime.database.write() as session:
-        keys.dismiss_exposure(session, caller.account.id, site_id, key_id)
-
-
-def delete_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:
-    """Delete a key.
-
-    Raises:
-        ApiError: 404.
-    """
-    with changing(runtime, caller) as session:
-        keys.delete_key(session, caller.account.id, site_id, key_id)
-    runtime.run_engine_tasks()
+    secret, rights = runtime.settings.secret_key, caller.rights
+    return change(runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields, caller_rights=rights)
 
 
 def create_webhook(runtime: Runtime, caller: Caller, fields: Mapping[str, Any]) -> tuple[Webhook, str]:
@@ -228,9 +175,7 @@ def create_webhook(runtime: Runtime, caller: Caller, fields: Mapping[str, Any]) 
     Raises:
         ApiError: 400 for a URL that is not allowed; 403 if the account has reached its limit.
     """
-    fields = _checked(runtime, fields)
-    with runtime.database.write() as session:
-        webhook = webhooks.create_webhook(session, caller.account.id, **fields)
+    webhook = write(runtime, caller, webhooks.create_webhook, **_checked(runtime, fields))
     return webhook, secret_of(webhook.id, runtime.settings.secret_key)
 
 
@@ -240,30 +185,7 @@ def update_webhook(runtime: Runtime, caller: Caller, webhook_id: str, changes: M
     Raises:
         ApiError: 404; 400 for a URL that is not allowed.
     """
-    changes = _checked(runtime, changes)
-    with runtime.database.write() as session:
-        return webhooks.update_webhook(session, caller.account.id, webhook_id, changes)
-
-
-def delete_webhook(runtime: Runtime, caller: Caller, webhook_id: str) -> None:
-    """Delete a webhook with its deliveries.
-
-    Raises:
-        ApiError: 404.
-    """
-    with runtime.database.write() as session:
-        webhooks.delete_webhook(session, caller.account.id, webhook_id)
-
-
-def redeliver(runtime: Runtime, caller: Caller, webhook_id: str, delivery_id: str) -> WebhookDelivery:
-    """Send a delivery again.
-
-    Raises:
-        ApiError: 404.
-    """
-    with runtime.database.write() as session:
-        webhook = webhooks.get_webhook(session, caller.account.id, webhook_id, lock=True)
-        return webhooks.redeliver(session, webhook, delivery_id)
+    return write(runtime, caller, webhooks.update_webhook, webhook_id, _checked(runtime, changes))
 
 
 def _checked(runtime: Runtime, fields: Mapping[str, Any]) -> dict[str, Any]:

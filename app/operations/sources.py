@@ -22,7 +22,7 @@ from app.crawl.sources.docsearch import read_config
 from app.crawl.sources.sources import SourceView
 from app.errors import ApiError, ErrorCode, field_error, validation_error
 from app.models import Site, SourceRun
-from app.operations import changing
+from app.operations import change, changing
 from app.operations.attempts import count_attempt, counting
 from app.runtime import Runtime
 from app.services.access.callers import Caller
@@ -42,11 +42,9 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
     """
     _check_render(runtime, fields)
     fields = _with_scheme(runtime, caller, site_id, fields)
-    with changing(runtime, caller) as session:
-        source, run = sources.create_source(
-            session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
-        )
-        return sources.view(source, run)
+    private_addresses = runtime.settings.crawl_private_addresses
+    created = change(runtime, caller, sources.create_source, site_id, fields, private_addresses=private_addresses)
+    return sources.view(*created)
 
 
 def import_config(runtime: Runtime, caller: Caller, site_id: int, config: Any) -> tuple[list[SourceView], list[str]]:

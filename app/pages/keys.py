@@ -7,6 +7,7 @@ from flask import Response, request
 from app.clock import now
 from app.errors import ApiError
 from app.models import Key, Site
+from app.operations import change, write
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -86,7 +87,8 @@ def rotate_key(site_id: int, key_id: str) -> Response:
 
 def toggle_key(key_id: str) -> Response:
     """Disable or enable a key."""
-    key = site_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
+    caller, active = current_caller(), read_form(KeyToggleSchema())["active"]
+    key = change(runtime(), caller, keys.toggle_key, key_id, active=active, caller_rights=caller.rights)
     return see_other(_path(key.site_id), notice="key-enabled" if key.is_usable else "key-disabled")
 
 
@@ -124,20 +126,20 @@ def update_key(site_id: int, key_id: str) -> Response:
     if request.form.get("expires_at") == (_minute(key) or ""):
         changes.pop("expires_at", None)
     if changes:
-        key = site_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)
-    return see_other(_path(key.site_id), notice="key-updated")
+        caller = current_caller()
+        change(runtime(), caller, keys.update_key, site_id, key_id, changes, caller_rights=caller.rights)
+    return see_other(_path(site_id), notice="key-updated")
 
 
 def delete_key(site_id: int, key_id: str) -> Response:
     """Delete a key."""
-    _, key = _load(site_id, key_id)
-    site_operations.delete_key(runtime(), current_caller(), site_id, key_id)
-    return see_other(_path(key.site_id), notice="key-deleted")
+    change(runtime(), current_caller(), keys.delete_key, site_id, key_id)
+    return see_other(_path(site_id), notice="key-deleted")
 
 
 def dismiss_exposure(site_id: int, key_id: str) -> Response:
     """Dismiss the dashboard's notice about an exposed key."""
-    site_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
+    write(runtime(), current_caller(), keys.dismiss_exposure, site_id, key_id)
     return see_other("/dashboard", notice="exposure-dismissed")
 
 

@@ -9,6 +9,7 @@ from app.clock import now
 from app.errors import ApiError
 from app.models import Invitation
 from app.operations import members as member_operations
+from app.operations import write
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import SecretCookie, see_other
@@ -61,23 +62,18 @@ def to_members(**_path: int) -> Response:
 def update_member(member_id: int) -> Response:
     """Change the role of a member."""
     refill_on_error(_members)
-    role = Role(read_form(MemberUpdateSchema())["role"])
-    member = member_operations.change_role(runtime(), current_caller(), member_id, role)
-    is_own = _is_own(member.id)
+    caller, role = current_caller(), Role(read_form(MemberUpdateSchema())["role"])
+    write(runtime(), caller, members.change_role, member_id, role, by=caller.member_id)
+    is_own = caller.member_id == member_id
     return see_other("/dashboard" if is_own and role is not Role.OWNER else PATH, notice="role-changed")
 
 
 def remove_member(member_id: int) -> Response:
     """Remove a member."""
     refill_on_error(_members)
-    is_own = _is_own(member_id)
-    member_operations.remove_member(runtime(), current_caller(), member_id)
-    return see_other("/login" if is_own else PATH, notice="member-removed")
-
-
-def _is_own(member_id: int) -> bool:
-    member = current_caller().member
-    return member is not None and member.id == member_id
+    caller = current_caller()
+    write(runtime(), caller, members.remove_member, member_id, by=caller.member_id)
+    return see_other("/login" if caller.member_id == member_id else PATH, notice="member-removed")
 
 
 def create_invitation() -> Response:
@@ -98,7 +94,8 @@ def renew_invitation(invitation_id: str) -> Response:
 def revoke_invitation(invitation_id: str) -> Response:
     """Revoke an invitation."""
     refill_on_error(_members)
-    member_operations.revoke_invitation(runtime(), current_caller(), invitation_id)
+    caller = current_caller()
+    write(runtime(), caller, invitations.revoke_invitation, invitation_id, by=caller.member_id)
     return see_other(PATH, notice="invitation-revoked")
 
 

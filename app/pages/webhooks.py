@@ -10,6 +10,7 @@ from flask import Response
 
 from app.errors import ApiError
 from app.operations import sites as site_operations
+from app.operations import write
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import SecretCookie, see_other
@@ -90,11 +91,11 @@ def update_webhook(webhook_id: str) -> Response:
 
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook."""
-    site_operations.delete_webhook(runtime(), current_caller(), webhook_id)
+    write(runtime(), current_caller(), webhooks.delete_webhook, webhook_id)
     return see_other(PATH, notice="webhook-deleted")
 
 
 def redeliver(webhook_id: str, delivery_id: str) -> Response:
     """Send a delivery again."""
-    site_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
+    write(runtime(), current_caller(), webhooks.redeliver, webhook_id, delivery_id)
     return see_other(f"{PATH}/{webhook_id}", notice="redelivered")

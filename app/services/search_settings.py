@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from copy import deepcopy
-from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -124,14 +123,14 @@ def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
     }
 
 
-def forget_clicks(session: Session, account_id: int, site_id: int, moment: datetime) -> None:
-    """Delete what a site learned from clicks, and ignore clicks before ``moment`` from now on.
+def forget_clicks(session: Session, account_id: int, site_id: int) -> None:
+    """Delete what a site has learned from clicks, so that it learns only from new clicks.
 
     Raises:
         ApiError: 404.
     """
     site = get_site(session, account_id, site_id, lock=True)
-    session.merge(ClickLessons(site_id=site.id, learned_day=None, clicks_since=moment, gains={}))
+    session.merge(ClickLessons(site_id=site.id, learned_day=None, clicks_since=now(), gains={}))
 
 
 def settings_tag(stored: Mapping[str, Any], names: Collection[str] | None = None) -> str:

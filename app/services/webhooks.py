@@ -62,12 +62,13 @@ def list_deliveries(
     return read_page(session, newest, limit=limit, offset=offset)
 
 
-def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
-    """Send a delivery of a locked webhook again immediately, with the same number of attempts as before.
+def redeliver(session: Session, account_id: int, webhook_id: str, delivery_id: str) -> WebhookDelivery:
+    """Send a delivery again immediately, with the same number of attempts as before.
 
     Raises:
         ApiError: 404.
     """
+    webhook = get_webhook(session, account_id, webhook_id, lock=True)
     delivery = session.get(WebhookDelivery, delivery_id) if _DELIVERY_ID.fullmatch(delivery_id) else None
     if delivery is None or delivery.webhook_id != webhook.id:
         raise ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found.")

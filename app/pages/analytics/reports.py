@@ -13,6 +13,7 @@ from flask import Response, request
 from app.clock import today
 from app.errors import ApiError
 from app.models import Site
+from app.operations import change
 from app.operations import search_settings as settings_operations
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart, draw_rates, percent
@@ -23,7 +24,7 @@ from app.pages.forms import read_form
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
-from app.services import inbox, sites
+from app.services import inbox, search_settings, sites
 from app.services.access.credentials import site_record
 from app.services.analytics.examples import find_site_with_examples, remove_examples
 from app.services.analytics.query_reports import get_query_analytics
@@ -300,5 +301,5 @@ def remove_example_searches(site_id: int) -> Response:
 
 def forget_clicks(site_id: int) -> Response:
     """Reset the ranking learned from clicks."""
-    settings_operations.forget_clicks(runtime(), current_caller(), site_id)
+    change(runtime(), current_caller(), search_settings.forget_clicks, site_id)
     return see_other("/api/analytics", site_id=site_id, notice="clicks-forgotten")

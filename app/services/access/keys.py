@@ -112,7 +112,7 @@ def create_key(
     scopes: list[str] | None = None,
     site_only: bool = False,
     allowed_origins: list[str] | None = None,
-    caller_rights: Rights | None = None,
+    caller_rights: Rights | None,
 ) -> tuple[Key, str]:
     """Create a key. Returns it and its token, which is stored only for public keys.
 
@@ -166,7 +166,7 @@ def update_key(
     key_id: str,
     changes: dict[str, Any],
     *,
-    caller_rights: Rights | None = None,
+    caller_rights: Rights | None,
 ) -> Key:
     """Change a key. An earlier expiry revokes its engine keys, which could otherwise outlive it.
 
@@ -207,7 +207,7 @@ def update_key(
 
 
 def toggle_key(
-    session: Session, account_id: int, key_id: str, *, active: bool | None, caller_rights: Rights | None = None
+    session: Session, account_id: int, key_id: str, *, active: bool | None, caller_rights: Rights | None
 ) -> Key:
     """Enable or disable a key, or flip its state. Disabling revokes its engine keys.
 
@@ -255,7 +255,7 @@ def rotate_key(
     key_id: str,
     *,
     overlap_seconds: int,
-    caller_rights: Rights | None = None,
+    caller_rights: Rights | None,
 ) -> tuple[Key, str]:
     """Give a key a new token. The old token stops working immediately, or after ``overlap_seconds``.
 
