@@ -196,13 +196,13 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     return recovery
 
 
-def remove_codes(runtime: Runtime, caller: Caller, password: str) -> None:
+def remove_codes(runtime: Runtime, caller: Caller, current_password: str) -> None:
     """Turn off two-factor authentication; harmless if it is off.
 
     Raises:
         ApiError: 403 for a wrong password, 429 after too many attempts.
     """
-    with _own_codes(runtime, caller, password) as (session, member):
+    with _own_codes(runtime, caller, current_password) as (session, member):
         was_on = member.codes_since is not None
         one_time_codes.switch_off(member)
         if was_on:
@@ -259,14 +259,14 @@ def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) 
     ], total
 
 
-def end_session(runtime: Runtime, caller: Caller, name: str) -> None:
+def end_session(runtime: Runtime, caller: Caller, session_id: str) -> None:
     """End one of the caller's sessions. Every process rejects its next request.
 
     Raises:
         ApiError: 404 if the caller has no such session.
     """
     with runtime.database.write() as session:
-        sessions.end_session_of(session, _own(caller).id, name)
+        sessions.end_session_of(session, _own(caller).id, session_id)
 
 
 def end_other_sessions(runtime: Runtime, caller: Caller) -> None:

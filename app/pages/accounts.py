@@ -24,6 +24,7 @@ from app.operations.logins import (
     register,
 )
 from app.operations.logins import enter as start_session
+from app.pages.actions import Action
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import local_path, see_other, wants_page
@@ -315,20 +316,6 @@ def confirm_codes() -> str:
     return render("codes.html", recovery_codes=accounts.confirm_codes(runtime(), current_caller(), code))
 
 
-def remove_codes() -> Response:
-    """Turn off two-factor authentication."""
-    refill_on_error(show_profile)
-    accounts.remove_codes(runtime(), current_caller(), read_form(CurrentPasswordSchema())["current_password"])
-    return see_other(PATH, notice="codes-off")
-
-
-def end_session(session_id: str) -> Response:
-    """End a session."""
-    accounts.end_session(runtime(), current_caller(), session_id)
-    return see_other(PATH, notice="session-ended")
-
-
-def end_other_sessions() -> Response:
-    """End all sessions except the caller's."""
-    accounts.end_other_sessions(runtime(), current_caller())
-    return see_other(PATH, notice="sessions-ended")
+remove_codes = Action(accounts.remove_codes, PATH, "codes-off", schema=CurrentPasswordSchema, refill=show_profile)
+end_session = Action(accounts.end_session, PATH, "session-ended")
+end_other_sessions = Action(accounts.end_other_sessions, PATH, "sessions-ended")

@@ -9,6 +9,7 @@ from app.errors import ApiError
 from app.models import Key, Site
 from app.operations import change, write
 from app.operations import sites as site_operations
+from app.pages.actions import Action
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import SecretCookie, see_other
@@ -131,16 +132,8 @@ def update_key(site_id: int, key_id: str) -> Response:
     return see_other(_path(site_id), notice="key-updated")
 
 
-def delete_key(site_id: int, key_id: str) -> Response:
-    """Delete a key."""
-    change(runtime(), current_caller(), keys.delete_key, site_id, key_id)
-    return see_other(_path(site_id), notice="key-deleted")
-
-
-def dismiss_exposure(site_id: int, key_id: str) -> Response:
-    """Dismiss the dashboard's notice about an exposed key."""
-    write(runtime(), current_caller(), keys.dismiss_exposure, site_id, key_id)
-    return see_other("/dashboard", notice="exposure-dismissed")
+delete_key = Action(change, "/api/sites/{site_id}/keys", "key-deleted", step=keys.delete_key)
+dismiss_exposure = Action(write, "/dashboard", "exposure-dismissed", step=keys.dismiss_exposure)
 
 
 def _path(site_id: int) -> str:

@@ -19,11 +19,12 @@ from app.operations.email_links import (
     show_change,
     undo_change,
 )
+from app.pages.actions import Action
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
 from app.pages.layout import render, render_secret
 from app.pages.negotiation import HOME, see_other
 from app.runtime import runtime
-from app.web.callers import current_caller, current_client
+from app.web.callers import current_client
 from app.web.responses import cookie_header
 from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema
 from schemas.members import InvitationAcceptSchema
@@ -36,11 +37,9 @@ def show_forgot(error: ApiError | None = None) -> str:
     return render("password_forgot.html", fields=fields, banner=banner_of(error, fields), sends_mail=sends_mail)
 
 
-def send_link() -> Response:
-    """Send a link. The response is the same for every e-mail address, so it doesn't reveal which ones have accounts."""
-    refill_on_error(show_forgot)
-    request_reset(runtime(), current_client(), **read_form(PasswordForgotSchema()))
-    return see_other("/login", notice="reset-requested")
+send_link = Action(
+    request_reset, "/login", "reset-requested", schema=PasswordForgotSchema, refill=show_forgot, actor=current_client
+)
 
 
 def show_reset() -> Response:
@@ -62,30 +61,15 @@ def _reset(error: ApiError | None = None) -> str:
     )
 
 
-def set_password() -> Response:
-    """Set the new password."""
-    refill_on_error(_reset)
-    reset_password(runtime(), current_client(), **read_form(PasswordResetSchema()))
-    return see_other("/login", notice="password-reset")
+set_password = Action(
+    reset_password, "/login", "password-reset", schema=PasswordResetSchema, refill=_reset, actor=current_client
+)
 
 
 def show_confirmation() -> Response:
     """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     refill_on_error(_confirmation_page)
     return render_secret(_confirmation_page(email=check_confirmation(runtime(), request.args.get("token", "")).email))
-
-
-def confirm_email() -> Response:
-    """Confirm the e-mail address."""
-    refill_on_error(_confirmation_page)
-    confirm(runtime(), current_client(), **read_form(EmailConfirmSchema()))
-    return see_other(HOME, notice="email-confirmed")
-
-
-def send_again() -> Response:
-    """Send another link."""
-    resend_confirmation(runtime(), current_caller())
-    return see_other(HOME, notice="confirmation-sent")
 
 
 def _button_page(template: str, error: ApiError | None = None, email: str = "") -> str:
@@ -103,18 +87,19 @@ def _button_page(template: str, error: ApiError | None = None, email: str = "") 
 _confirmation_page = partial(_button_page, "email_confirm.html")
 _undo_page = partial(_button_page, "email_undo.html")
 
+confirm_email = Action(
+    confirm, HOME, "email-confirmed", schema=EmailConfirmSchema, refill=_confirmation_page, actor=current_client
+)
+send_again = Action(resend_confirmation, HOME, "confirmation-sent")
+undo_email_change = Action(
+    undo_change, "/login", "email-restored", schema=EmailUndoSchema, refill=_undo_page, actor=current_client
+)
+
 
 def show_email_change() -> Response:
     """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     refill_on_error(_undo_page)
     return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
-
-
-def undo_email_change() -> Response:
-    """Undo the change of an e-mail address."""
-    refill_on_error(_undo_page)
-    undo_change(runtime(), current_client(), **read_form(EmailUndoSchema()))
-    return see_other("/login", notice="email-restored")
 
 
 def show_invitation(token: str, error: ApiError | None = None) -> str:

@@ -188,7 +188,7 @@ def _can_be_shown(path: str) -> bool:
 
 def _redirect(status: int, path: str, query: dict[str, str | int | None]) -> Response:
     arguments = {name: value for name, value in query.items() if value is not None}
-    location = path + ("?" + urlencode(arguments, safe="/") if arguments else "")
+    location = path + (("&" if "?" in path else "?") + urlencode(arguments, safe="/") if arguments else "")
     return Response(status=status, headers={"Location": location, "Cache-Control": "no-store"})
 
 

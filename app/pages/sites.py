@@ -13,6 +13,7 @@ from app.crawl.sources.sources import count_sources, find_first_crawl, list_fail
 from app.errors import ApiError
 from app.models import Site
 from app.operations import sites as site_operations
+from app.pages.actions import Action
 from app.pages.analytics.figures import MAJOR_FIGURES, make_figures
 from app.pages.analytics.reports import SHOWN_PERIOD
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
@@ -185,7 +186,4 @@ def delete_site(site_id: int) -> Response:
     return see_other("/sites", notice="site-purged" if form["purge"] else "site-deleted")
 
 
-def restore_site(site_id: int) -> Response:
-    """Restore a deleted site."""
-    site_operations.restore_site(runtime(), current_caller(), site_id)
-    return see_other(f"/sites/{site_id}", notice="site-restored")
+restore_site = Action(site_operations.restore_site, "/sites/{site_id}", "site-restored")

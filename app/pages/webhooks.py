@@ -11,6 +11,7 @@ from flask import Response
 from app.errors import ApiError
 from app.operations import sites as site_operations
 from app.operations import write
+from app.pages.actions import Action
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import SecretCookie, see_other
@@ -89,13 +90,5 @@ def update_webhook(webhook_id: str) -> Response:
     return see_other(f"{PATH}/{webhook_id}", notice=states[changes.get("active")])
 
 
-def delete_webhook(webhook_id: str) -> Response:
-    """Delete a webhook."""
-    write(runtime(), current_caller(), webhooks.delete_webhook, webhook_id)
-    return see_other(PATH, notice="webhook-deleted")
-
-
-def redeliver(webhook_id: str, delivery_id: str) -> Response:
-    """Send a delivery again."""
-    write(runtime(), current_caller(), webhooks.redeliver, webhook_id, delivery_id)
-    return see_other(f"{PATH}/{webhook_id}", notice="redelivered")
+delete_webhook = Action(write, PATH, "webhook-deleted", step=webhooks.delete_webhook)
+redeliver = Action(write, PATH + "/{webhook_id}", "redelivered", step=webhooks.redeliver)

@@ -15,6 +15,7 @@ from app.errors import ApiError
 from app.models import Site
 from app.operations import change
 from app.operations import search_settings as settings_operations
+from app.pages.actions import Action
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart, draw_rates, percent
 from app.pages.analytics.figures import MIN_POINTS, make_figures, make_query_figures
@@ -299,7 +300,6 @@ def remove_example_searches(site_id: int) -> Response:
     return see_other("/dashboard", notice="examples-removed")
 
 
-def forget_clicks(site_id: int) -> Response:
-    """Reset the ranking learned from clicks."""
-    change(runtime(), current_caller(), search_settings.forget_clicks, site_id)
-    return see_other("/api/analytics", site_id=site_id, notice="clicks-forgotten")
+forget_clicks = Action(
+    change, "/api/analytics?site_id={site_id}", "clicks-forgotten", step=search_settings.forget_clicks
+)

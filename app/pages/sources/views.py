@@ -17,6 +17,7 @@ from app.crawl.sources.removal import find_refused_sweep
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.operations import sources as source_operations
+from app.pages.actions import Action
 from app.pages.forms import banner_of, field_problems, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -126,10 +127,7 @@ def run_source(site_id: int, source_id: str) -> Response:
     return see_other(f"/api/sites/{site_id}/sources/{source_id}")
 
 
-def renew_hook(site_id: int, source_id: str) -> Response:
-    """Replace the URL of the source's deploy hook."""
-    source_operations.renew_hook(runtime(), current_caller(), site_id, source_id)
-    return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="hook-renewed")
+renew_hook = Action(source_operations.renew_hook, "/api/sites/{site_id}/sources/{source_id}", "hook-renewed")
 
 
 def cancel_run(site_id: int, source_id: str) -> Response:
