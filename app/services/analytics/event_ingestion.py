@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +16,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import EventJournal, Site
+from app.models.base import from_microseconds, to_microseconds
 from app.models.events import AGENT, DAY_MICROSECONDS
 from app.services.analytics.clicks import clicked_searches
 from app.services.analytics.event_journal import SUFFIX
-from app.services.analytics.event_lines import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.event_lines import Click, Event, SearchEvent
 from app.services.analytics.event_retention import drop_erased
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from app.storage.database import Database, execute_rows
@@ -29,27 +30,7 @@ MERGE_MICROSECONDS = 30_000_000
 """Maximum age of an event that a later keystroke can replace."""
 
 
-@dataclass(slots=True)
-class _Event:
-    """An event to store, or a stored event next to it, which has an ``id``."""
-
-    site_id: int
-    session_id: str | None
-    query: str
-    results_count: int
-    response_ms: int | None
-    occurred_at: int
-    recorded_at: int
-    matched: str | None = None
-    visitor: int | None = None
-    channel: str | None = None
-    page: str | None = None
-    mixed: bool = False
-    counted: bool = True
-    id: int | None = None
-
-
-def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int:
+def ingest(session: Session, entries: Sequence[Event], today: int) -> int:
     """Store events and count them.
 
     Args:
@@ -67,49 +48,30 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     accepted = drop_erased(session, [entry for entry in entries if entry.site_id in existing])
     if accepted:
         changes = Changes()
-        _ingest_searches(session, [entry for entry in accepted if isinstance(entry, SearchEntry)], changes)
-        _ingest_clicks(session, [entry for entry in accepted if isinstance(entry, ClickEntry)], changes)
+        _ingest_searches(session, [entry for entry in accepted if isinstance(entry, SearchEvent)], changes)
+        _ingest_clicks(session, [entry for entry in accepted if isinstance(entry, Click)], changes)
         apply_changes(session, changes, today)
     return len(entries) - len(accepted)
 
 
-def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: Changes) -> None:
-    events = [
-        _Event(
-            entry.site_id,
-            entry.session_id,
-            normal_form(entry.query),
-            entry.results_count,
-            entry.response_ms,
-            entry.occurred_at,
-            entry.recorded_at,
-            entry.matched,
-            entry.visitor,
-            entry.channel,
-            entry.page,
-            entry.mixed,
-        )
-        for entry in entries
-    ]
+def _ingest_searches(session: Session, entries: Sequence[SearchEvent], changes: Changes) -> None:
+    events = [replace(entry, query=normal_form(entry.query)) for entry in entries]
     if not events:
         return
     flipped = _merge_keystrokes(session, events)
     _update_counted(session, flipped)
     for event in flipped:
-        _count(changes, event, 1 if event.counted else -1)
+        changes.add_search(event, 1 if event.counted else -1)
     _insert(session, events)
     for event in events:
         if event.counted:
-            _count(changes, event, 1)
+            changes.add_search(event)
         if event.matched is not None and event.channel != AGENT:
-            changes.add_run(event.site_id, event.query, event.occurred_at, event.results_count, event.matched)
+            moment = to_microseconds(event.occurred_at)
+            changes.add_run(event.site_id, event.query, moment, event.results_count, event.matched)
 
 
-def _count(changes: Changes, event: _Event, sign: int) -> None:
-    changes.add_search(event, event.occurred_at // DAY_MICROSECONDS, sign)
-
-
-def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
+def _merge_keystrokes(session: Session, events: Sequence[SearchEvent]) -> list[SearchEvent]:
     """Decide which events count, among new events and their stored neighbors.
 
     An event is replaced if the next event of its session begins with its text and is at most 30 s later. A new event
@@ -118,14 +80,14 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
     Returns:
         Stored events whose ``counted`` changed.
     """
-    fresh: dict[tuple[int, str], list[_Event]] = defaultdict(list)
+    fresh: dict[tuple[int, str], list[SearchEvent]] = defaultdict(list)
     for event in events:
         if event.session_id is not None:
             fresh[event.site_id, event.session_id].append(event)
     if not fresh:
         return []
     stored = _stored_neighbors(session, fresh)
-    flipped: list[_Event] = []
+    flipped: list[SearchEvent] = []
     for key, additions in fresh.items():
         # A stable sort: of events with equal times, stored ones stay first, because they arrived first.
         line = sorted((*stored.get(key, ()), *additions), key=lambda event: (event.occurred_at, event.recorded_at))
@@ -143,22 +105,22 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
     return flipped
 
 
-def _replaces(later: _Event, earlier: _Event) -> bool:
+def _replaces(later: SearchEvent, earlier: SearchEvent) -> bool:
     return _is_near(later, earlier) and later.query.startswith(earlier.query)
 
 
-def _is_near(later: _Event, earlier: _Event) -> bool:
-    return later.occurred_at - earlier.occurred_at <= MERGE_MICROSECONDS
+def _is_near(later: SearchEvent, earlier: SearchEvent) -> bool:
+    return later.occurred_at - earlier.occurred_at <= timedelta(microseconds=MERGE_MICROSECONDS)
 
 
 def _stored_neighbors(
-    session: Session, fresh: dict[tuple[int, str], list[_Event]]
-) -> dict[tuple[int, str], list[_Event]]:
+    session: Session, fresh: dict[tuple[int, str], list[SearchEvent]]
+) -> dict[tuple[int, str], list[SearchEvent]]:
     """Return the stored events of each session within 30 s of a new event, in order."""
     spans: list[tuple[int, str, int, int]] = []
     for (site_id, session_id), additions in sorted(fresh.items(), key=lambda item: item[0]):
         begin = end = None
-        for moment in sorted(event.occurred_at for event in additions):
+        for moment in sorted(to_microseconds(event.occurred_at) for event in additions):
             if end is not None and begin is not None and moment - MERGE_MICROSECONDS > end:
                 spans.append((site_id, session_id, begin, end))
                 begin = None
@@ -168,14 +130,14 @@ def _stored_neighbors(
         assert begin is not None
         assert end is not None
         spans.append((site_id, session_id, begin, end))
-    stored: dict[tuple[int, str], list[_Event]] = defaultdict(list)
+    stored: dict[tuple[int, str], list[SearchEvent]] = defaultdict(list)
     # CROSS JOIN makes SQLite look up the index of events for each span, instead of scanning the events.
     for row in execute_rows(
         session,
         """
-        SELECT event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
-            event.occurred_at, event.recorded_at, event.matched, event.visitor, event.channel, event.page,
-            event.mixed, event.counted, event.id
+        SELECT event.site_id, event.query, event.results_count, event.occurred_at, event.session_id,
+            event.response_ms, event.matched, event.visitor, event.channel, event.page, event.mixed,
+            event.recorded_at, event.counted, event.id
         FROM {rows} AS span CROSS JOIN search_events AS event
         WHERE event.site_id = span.site_id AND event.session_id = span.session_id
             AND event.occurred_at BETWEEN span.begin_at AND span.end_at
@@ -184,13 +146,14 @@ def _stored_neighbors(
         "site_id:int session_id:text begin_at:int end_at:int",
         spans,
     ):
-        event = _Event(*row)
+        event = SearchEvent(*row)
+        event.occurred_at = from_microseconds(row.occurred_at)
         event.mixed, event.counted = bool(event.mixed), bool(event.counted)
         stored[event.site_id, str(event.session_id)].append(event)
     return stored
 
 
-def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
+def _update_counted(session: Session, flipped: Sequence[SearchEvent]) -> None:
     for counted in (True, False):
         ids = [(event.id,) for event in flipped if event.counted is counted]
         if ids:
@@ -202,7 +165,7 @@ def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
             )
 
 
-def _insert(session: Session, events: Sequence[_Event]) -> None:
+def _insert(session: Session, events: Sequence[SearchEvent]) -> None:
     # In order of arrival, because ids decide between events of the same time. ``= 1`` yields a boolean in PostgreSQL,
     # which does not convert numbers.
     columns = (
@@ -224,7 +187,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
                 event.query,
                 event.results_count,
                 event.response_ms,
-                event.occurred_at,
+                to_microseconds(event.occurred_at),
                 event.recorded_at,
                 event.matched,
                 event.visitor,
@@ -238,7 +201,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
     )
 
 
-def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Changes) -> None:
+def _ingest_clicks(session: Session, entries: Iterable[Click], changes: Changes) -> None:
     """Store clicks and count new ones.
 
     Args:
@@ -246,7 +209,7 @@ def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Cha
         entries: In order of arrival.
         changes: Collects the counts.
     """
-    clicks: dict[tuple[int, int, str], ClickEntry] = {}
+    clicks: dict[tuple[int, int, str], Click] = {}
     for entry in entries:
         # The first of several equal clicks counts, as it does in SQL.
         clicks.setdefault((entry.site_id, entry.search_key, entry.document_id), entry)
@@ -257,7 +220,7 @@ def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Cha
     for key, click in clicks.items():
         if key in added:
             search = click.site_id, click.search_key
-            day = click.occurred_at // DAY_MICROSECONDS
+            day = to_microseconds(click.occurred_at) // DAY_MICROSECONDS
             changes.add_click(
                 (click.site_id, day, normal_form(click.query), click.document_id),
                 click.position,
@@ -268,7 +231,7 @@ def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Cha
             clicked.add(search)
 
 
-def _insert_clicks(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
+def _insert_clicks(session: Session, clicks: Iterable[Click]) -> set[tuple[int, int, str]]:
     """Insert clicks. Returns the site ID, search key, and document ID of each new click."""
     # Without ``WHERE true``, SQLite would parse ON CONFLICT as the beginning of a join condition.
     columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
@@ -288,7 +251,7 @@ def _insert_clicks(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[
                 normal_form(click.query),
                 click.document_id,
                 click.position,
-                click.occurred_at,
+                to_microseconds(click.occurred_at),
                 click.visitor,
                 click.channel,
                 click.session_id,

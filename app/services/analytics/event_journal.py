@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.services.analytics.event_lines import MAX_LINE_BYTES, JournalEntry, decode
+from app.services.analytics.event_lines import MAX_LINE_BYTES, Event, decode
 
 SUFFIX = ".journal"
 _STALE_SECONDS = 3600
@@ -37,7 +37,7 @@ class Portion:
         damaged: Number of damaged lines.
     """
 
-    entries: Sequence[JournalEntry]
+    entries: Sequence[Event]
     end: int
     damaged: int
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import orjson
 
-from app.models.base import to_microseconds
+from app.models.base import from_microseconds, to_microseconds
 
 MAX_LINE_BYTES = 65_536
 """Maximum size of a line. A query of 512 bytes needs far less."""
@@ -23,7 +23,7 @@ _MAX_INT64 = 2**63 - 1
 _CLICK = "click"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SearchEvent:
     """One search or search-log entry.
 
@@ -39,6 +39,9 @@ class SearchEvent:
         channel: One of ``CHANNELS``; ``None`` if unknown.
         page: Path of the page with the search box; ``None`` if not reported.
         mixed: Whether the results were also ranked by meaning.
+        recorded_at: Time of arrival in microseconds since the Unix epoch, once it is in a journal.
+        counted: Whether the event counts; false if the session's next event replaces it.
+        id: ID of the stored event; ``None`` before.
     """
 
     site_id: int
@@ -52,6 +55,9 @@ class SearchEvent:
     channel: str | None = None
     page: str | None = None
     mixed: bool = False
+    recorded_at: int = 0
+    counted: bool = True
+    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +89,10 @@ class Click:
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchEntry:
-    """A search read from a journal. Times are microseconds since the Unix epoch; ``recorded_at`` is its arrival."""
-
-    site_id: int
-    occurred_at: int
-    recorded_at: int
-    results_count: int
-    response_ms: int | None
-    session_id: str | None
-    query: str
-    matched: str | None = None
-    visitor: int | None = None
-    channel: str | None = None
-    page: str | None = None
-    mixed: bool = False
+Event = SearchEvent | Click
 
 
-@dataclass(frozen=True, slots=True)
-class ClickEntry:
-    """A click read from a journal. ``occurred_at`` is microseconds since the Unix epoch."""
-
-    site_id: int
-    occurred_at: int
-    search_key: int
-    query: str
-    document_id: str
-    position: int | None
-    anchor: str | None = None
-    visitor: int | None = None
-    channel: str | None = None
-    session_id: str | None = None
-
-
-JournalEntry = SearchEntry | ClickEntry
-
-
-def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
+def encode(event: Event, recorded_at: int) -> bytes:
     """Return the line of an event.
 
     Args:
@@ -219,10 +191,17 @@ def _click_values(click: Click) -> tuple[object, ...]:
     )
 
 
-def decode(line: bytes) -> JournalEntry | None:
+def decode(line: bytes) -> Event | None:
     """Return the event in a line, given without its newline; ``None`` if the line is damaged."""
     payload = unframe(line)
     if payload is None:
         return None
     values = orjson.loads(payload)
-    return ClickEntry(*values[1:]) if values[0] == _CLICK else SearchEntry(*values)
+    if values[0] == _CLICK:
+        _, site_id, occurred_at, search_key, query, document_id, position, *others = values
+        return Click(site_id, search_key, query, document_id, position, from_microseconds(occurred_at), *others)
+    site_id, occurred_at, recorded_at, results_count, response_ms, session_id, query, *others = values
+    moment = from_microseconds(occurred_at)
+    event = SearchEvent(site_id, query, results_count, moment, session_id, response_ms, *others)
+    event.recorded_at = recorded_at
+    return event

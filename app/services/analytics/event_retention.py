@@ -30,8 +30,8 @@ from app.models import (
 )
 from app.models.base import from_microseconds, to_microseconds
 from app.models.events import DAY_MICROSECONDS
+from app.services.analytics import event_lines
 from app.services.analytics.clicks import clicked_searches, session_search_key
-from app.services.analytics.event_lines import JournalEntry, SearchEntry
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from app.services.analytics.visitors import forget_visitor_keys, session_visitor
 from app.storage.database import Database
@@ -132,7 +132,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
         for event in events:
             search_keys.add(session_search_key(session_id, event.query, _day_of(event)))
             if event.counted and is_counted(event):
-                changes.add_search(event, _day_of(event), sign=-1)
+                changes.add_search(event, sign=-1)
 
     def take_clicks(clicks: Sequence[SearchClick], changes: Changes, session: Session) -> None:
         clicked = clicked_searches(session, [(site.id, click.search_key) for click in clicks])
@@ -187,7 +187,7 @@ def _day_of(event: SearchEvent | SearchClick) -> int:
     return to_microseconds(event.occurred_at) // DAY_MICROSECONDS
 
 
-def drop_erased(session: Session, entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+def drop_erased(session: Session, entries: Sequence[event_lines.Event]) -> Sequence[event_lines.Event]:
     """Return the journal entries, excluding entries of visitors who were erased after the entry was written."""
     rows = session.scalars(
         select(VisitorErasure).where(VisitorErasure.site_id.in_({entry.site_id for entry in entries}))
@@ -196,10 +196,10 @@ def drop_erased(session: Session, entries: Sequence[JournalEntry]) -> Sequence[J
     return [entry for entry in entries if not _is_erased(entry, erased)] if erased else entries
 
 
-def _is_erased(entry: JournalEntry, erased: Mapping[tuple[int, int], int]) -> bool:
+def _is_erased(entry: event_lines.Event, erased: Mapping[tuple[int, int], int]) -> bool:
     if entry.session_id is None:
         return False
-    arrived = entry.recorded_at if isinstance(entry, SearchEntry) else entry.occurred_at
+    arrived = entry.recorded_at if isinstance(entry, event_lines.SearchEvent) else to_microseconds(entry.occurred_at)
     return arrived <= erased.get((entry.site_id, session_visitor(entry.site_id, entry.session_id)), -1)
 
 

@@ -22,7 +22,7 @@ from app.services.analytics.event_journal import (
     EventJournalUnavailable,
     Journal,
 )
-from app.services.analytics.event_lines import Click, SearchEvent, encode
+from app.services.analytics.event_lines import Click, Event, SearchEvent, encode
 from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_site
 from app.services.analytics.journal_mover import JournalMover
 from app.storage.database import Database, is_unavailable
@@ -104,7 +104,7 @@ class EventRecorder:
             if journal is not None:
                 journal.close()  # The parent's own descriptor keeps the lock.
 
-    def record(self, event: SearchEvent | Click) -> None:
+    def record(self, event: Event) -> None:
         """Write ``event`` to disk, where it survives a crash of this process. Analytics include it within two seconds.
 
         Raises:

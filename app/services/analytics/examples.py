@@ -11,12 +11,13 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import SearchEvent, Site
+from app.models import SearchEvent as StoredEvent
+from app.models import Site
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.clicks import session_search_key
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_lines import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.event_lines import Click, Event, SearchEvent
 from app.services.analytics.event_retention import erase_visitor
 from app.services.analytics.visitors import session_visitor
 from app.storage.database import Database
@@ -65,7 +66,7 @@ def add_examples(
         ingest(session, entries, to_microseconds(moment) // DAY_MICROSECONDS)
 
 
-def _make_entries(site_id: int, results: dict[str, ExampleResult], moment: datetime) -> Iterator[JournalEntry]:
+def _make_entries(site_id: int, results: dict[str, ExampleResult], moment: datetime) -> Iterator[Event]:
     chance = random.Random(11)  # noqa: S311 - nothing here is secret.
     queries = list(results)
     weights = [1 / (rank + 2) for rank in range(len(queries))]
@@ -95,17 +96,17 @@ def _search(
     milliseconds: int,
     is_clicked: bool,
     position: int,
-) -> Iterator[JournalEntry]:
+) -> Iterator[Event]:
     occurred_at = to_microseconds(at)
     visitor = session_visitor(site_id, session_id)
-    yield SearchEntry(
-        site_id, occurred_at, occurred_at, result.total, milliseconds, session_id, query, result.matched, visitor,
-        "box", "/docs",
+    yield SearchEvent(
+        site_id, query, result.total, at, session_id, milliseconds, result.matched, visitor, "box", "/docs",
+        recorded_at=occurred_at,
     )  # fmt: skip
     if is_clicked and position <= len(result.document_ids):
         key = session_search_key(session_id, query, occurred_at // DAY_MICROSECONDS)
-        yield ClickEntry(
-            site_id, occurred_at + 4_000_000, key, query, result.document_ids[position - 1], position, None, visitor,
+        yield Click(
+            site_id, key, query, result.document_ids[position - 1], position, at + timedelta(seconds=4), None, visitor,
             "box", session_id,
         )  # fmt: skip
 
@@ -129,11 +130,11 @@ def remove_examples(database: Database, site: Site, retention_days: int) -> None
 
 def _sessions_of(site_id: int) -> Select[str | None]:
     return (
-        select(SearchEvent.session_id)
+        select(StoredEvent.session_id)
         .where(
-            SearchEvent.site_id == site_id,
-            SearchEvent.session_id >= _SESSIONS,
-            SearchEvent.session_id < f"{_SESSIONS}~",
+            StoredEvent.site_id == site_id,
+            StoredEvent.session_id >= _SESSIONS,
+            StoredEvent.session_id < f"{_SESSIONS}~",
         )
         .distinct()
     )

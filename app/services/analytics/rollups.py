@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from app.models import SearchEvent as StoredEvent
+from app.models.base import to_microseconds
 from app.models.events import (
     AGENT,
     DAY_MICROSECONDS,
@@ -28,6 +29,7 @@ from app.models.events import (
     SITE_KINDS,
 )
 from app.services.analytics.clicks import document_key
+from app.services.analytics.event_lines import SearchEvent
 from app.services.analytics.visitors import Visit, change_visits
 from app.storage.database import execute_rows, integers, upsert
 
@@ -45,20 +47,6 @@ Origins = dict[tuple[int, int, str, str], list[int]]
 
 _ORIGIN_KEY = ("site_id", "day", "channel", "page")
 _ORIGIN_COLUMNS = "site_id:int day:int channel:text page:text"
-
-
-class CountedSearch(Protocol):
-    """A search to count, new or stored."""
-
-    site_id: int
-    query: str
-    results_count: int
-    response_ms: int | None
-    matched: str | None
-    visitor: int | None
-    channel: str | None
-    page: str | None
-    mixed: bool
 
 
 _SITE_PLACES = {kind: place for place, kind in enumerate(SITE_KINDS)}
@@ -86,8 +74,9 @@ class Changes:
     runs: dict[tuple[int, int, str], int] = field(default_factory=dict)
     """(site, day, query) to ``QueryDay.last_run``."""
 
-    def add_search(self, search: CountedSearch, day: int, sign: int = 1) -> None:
+    def add_search(self, search: SearchEvent | StoredEvent, sign: int = 1) -> None:
         """Count one search, or subtract it with ``sign=-1``."""
+        day = to_microseconds(search.occurred_at) // DAY_MICROSECONDS
         site_id, query, visitor = search.site_id, search.query, search.visitor
         has_results = search.results_count > 0
         counts = {"searches": sign}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
@@ -14,7 +14,6 @@ from app.models import QueryDay
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS, VISITOR_KINDS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_lines import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.events import Click, SearchEvent
 from app.services.analytics.reports import get_analytics
 from app.storage.database import Database
@@ -170,30 +169,6 @@ def assert_visitors_counted(database: Database, living: list[Event], today: date
                 assert counted == visitors(living, site_id, query, today - timedelta(days=period - 1)), query
 
 
-def entry(event: Event, recorded_at: int) -> JournalEntry:
+def entry(event: Event, recorded_at: int) -> Event:
     """Return an event as read from a journal."""
-    occurred_at = to_microseconds(event.occurred_at)
-    if isinstance(event, Click):
-        return ClickEntry(
-            site_id=event.site_id,
-            occurred_at=occurred_at,
-            search_key=event.search_key,
-            query=event.query,
-            document_id=event.document_id,
-            position=event.position,
-            channel=event.channel,
-        )
-    return SearchEntry(
-        site_id=event.site_id,
-        occurred_at=occurred_at,
-        recorded_at=recorded_at,
-        results_count=event.results_count,
-        response_ms=event.response_ms,
-        session_id=event.session_id,
-        query=event.query,
-        matched=event.matched,
-        visitor=event.visitor,
-        channel=event.channel,
-        page=event.page,
-        mixed=event.mixed,
-    )
+    return event if isinstance(event, Click) else replace(event, recorded_at=recorded_at)
