@@ -7,7 +7,6 @@ from app.models.accounts import (
     EmailChange,
     EmailChangeLink,
     Identity,
-    Invitation,
     Mail,
     Member,
     PasswordReset,
@@ -34,6 +33,7 @@ from app.models.events import (
     VisitorErasure,
     VisitorKey,
 )
+from app.models.invitations import Invitation
 from app.models.sites import (
     API_SOURCE,
     ClickLessons,

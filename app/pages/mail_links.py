@@ -1,4 +1,4 @@
-"""Pages behind links in e-mails: password resets, e-mail addresses, invitations, and the weekly digest."""
+"""Pages behind links in e-mails: password resets, e-mail addresses, and the weekly digest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 from flask import Response, request
 
 from app.errors import ApiError, field_error
-from app.operations import members as member_operations
 from app.operations.digests import read_token, unsubscribe
 from app.operations.email_links import (
     check_confirmation,
@@ -20,14 +19,12 @@ from app.operations.email_links import (
     undo_change,
 )
 from app.pages.actions import Action
-from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
+from app.pages.forms import banner_of, field_problems, refill_on_error, shown_fields
 from app.pages.layout import render, render_secret
-from app.pages.negotiation import HOME, see_other
+from app.pages.negotiation import HOME
 from app.runtime import runtime
 from app.web.callers import current_client
-from app.web.responses import cookie_header
 from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema
-from schemas.members import InvitationAcceptSchema
 
 
 def show_forgot(error: ApiError | None = None) -> str:
@@ -100,40 +97,6 @@ def show_email_change() -> Response:
     """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     refill_on_error(_undo_page)
     return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
-
-
-def show_invitation(token: str, error: ApiError | None = None) -> str:
-    """Show the invitation and the form that accepts it."""
-    fields = shown_fields(InvitationAcceptSchema(), {}, error)
-    return render(
-        "invitation.html",
-        invitation=member_operations.open_invitation(runtime(), token),
-        token=token,
-        fields=fields,
-        banner=_unavailable_email(error) or banner_of(error, fields),
-        provider=runtime().settings.provider_name,
-        has_passwords=runtime().settings.password_login,
-    )
-
-
-def _unavailable_email(error: ApiError | None) -> str | None:
-    """Return the message if the invited e-mail address, which isn't a field of the form, can't become a member's."""
-    if error is None or not any(detail.field == "email" for detail in error.details):
-        return None
-    return (
-        "This e-mail address already belongs to a member of this account, or belonged to another member until a few "
-        "days ago, who can still reclaim it. Ask for an invitation to another e-mail address."
-    )
-
-
-def accept_invitation(token: str) -> Response:
-    """Become a member and log in."""
-    refill_on_error(lambda error: show_invitation(token, error))
-    fields = read_form(InvitationAcceptSchema())
-    _, _, cookie = member_operations.accept_invitation(runtime(), current_client(), token, **fields)
-    response = see_other(HOME, notice="invitation-accepted")
-    response.headers.add("Set-Cookie", cookie_header(request, cookie))
-    return response
 
 
 def show_unsubscribe() -> str:

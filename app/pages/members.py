@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError
 from app.models import Invitation
-from app.operations import members as member_operations
 from app.operations import write
+from app.operations.invitations import link_of
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import SecretCookie, see_other
@@ -19,7 +19,8 @@ from app.services.access.rights import Role
 from app.services.accounts import invitations, members
 from app.web.callers import current_caller
 from app.web.hosts import base_url
-from schemas.members import ROLES, InvitationCreateSchema, MemberUpdateSchema
+from schemas.invitations import InvitationCreateSchema
+from schemas.members import ROLES, MemberUpdateSchema
 
 PATH = "/api/members"
 LINK = SecretCookie("new_invitation")
@@ -27,10 +28,11 @@ LINK = SecretCookie("new_invitation")
 
 def list_members() -> Response:
     """Show the account's members and invitations and, once, the link of a new invitation."""
-    return LINK.show(_members(), PATH)
+    return LINK.show(render_members(), PATH)
 
 
-def _members(error: ApiError | None = None) -> str:
+def render_members(error: ApiError | None = None) -> str:
+    """Render the page, after an error with the form that was submitted."""
     account_id = current_caller().account.id
     paging = read_paging()
     with runtime().database.read() as session:
@@ -61,7 +63,7 @@ def to_members(**_path: int) -> Response:
 
 def update_member(member_id: int) -> Response:
     """Change the role of a member."""
-    refill_on_error(_members)
+    refill_on_error(render_members)
     caller, role = current_caller(), Role(read_form(MemberUpdateSchema())["role"])
     write(runtime(), caller, members.change_role, member_id, role, by=caller.member_id)
     is_own = caller.member_id == member_id
@@ -70,33 +72,10 @@ def update_member(member_id: int) -> Response:
 
 def remove_member(member_id: int) -> Response:
     """Remove a member."""
-    refill_on_error(_members)
+    refill_on_error(render_members)
     caller = current_caller()
     write(runtime(), caller, members.remove_member, member_id, by=caller.member_id)
     return see_other("/login" if caller.member_id == member_id else PATH, notice="member-removed")
-
-
-def create_invitation() -> Response:
-    """Create an invitation."""
-    refill_on_error(_members)
-    fields = read_form(InvitationCreateSchema())
-    return _to_link(
-        *member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
-    )
-
-
-def renew_invitation(invitation_id: str) -> Response:
-    """Renew the link of an invitation."""
-    refill_on_error(_members)
-    return _to_link(*member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id))
-
-
-def revoke_invitation(invitation_id: str) -> Response:
-    """Revoke an invitation."""
-    refill_on_error(_members)
-    caller = current_caller()
-    write(runtime(), caller, invitations.revoke_invitation, invitation_id, by=caller.member_id)
-    return see_other(PATH, notice="invitation-revoked")
 
 
 def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | None]:
@@ -110,8 +89,4 @@ def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | No
         return "", None
     if invitation.account_id != account_id:
         return "", None
-    return member_operations.link_of(base_url(), token), invitation
-
-
-def _to_link(invitation: Invitation, token: str | None) -> Response:
-    return see_other(PATH, notice="invitation-sent") if token is None else LINK.see_other(PATH, token)
+    return link_of(base_url(), token), invitation

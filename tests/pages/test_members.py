@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from app.pages.members import LINK
+from app.pages.invitations import LINK
 from tests.callers import PASSWORD, Tenant, accept_invitation, add_member, member_id, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.models import Invitation, Member
-from app.operations.members import MAILED_INVITATIONS
+from app.operations.invitations import MAILED_INVITATIONS
 from app.runtime import Runtime
 from app.tokens import hash_token, make_invitation_token
 from tests.answers import assert_error, assert_ok

@@ -1,4 +1,4 @@
-"""Members and invitations."""
+"""Inviting people to an account, and joining it."""
 
 from __future__ import annotations
 
