@@ -6,7 +6,7 @@ from typing import Any
 
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
-from app.operations import sites as site_operations
+from app.operations import webhooks as operations
 from app.operations import write
 from app.runtime import runtime
 from app.services import webhooks
@@ -52,7 +52,7 @@ def list_webhooks(page: dict[str, Any]) -> dict[str, Any]:
 @blp.response(201, WebhookSecretSchema)
 def create_webhook(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a webhook. Its events are signed with `secret`, which is never shown again."""
-    webhook, secret = site_operations.create_webhook(runtime(), current_caller(), fields)
+    webhook, secret = operations.create_webhook(runtime(), current_caller(), fields)
     headers = {"Cache-Control": "no-store", "Location": f"/api/webhooks/{webhook.id}"}
     return {"webhook": webhook, "secret": secret}, 201, headers
 
@@ -71,7 +71,7 @@ def show_webhook(webhook_id: str) -> dict[str, Any]:
 )
 def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
     """Change a webhook. Omitted fields stay unchanged. Turning a webhook off cancels its waiting deliveries."""
-    webhook = site_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
+    webhook = operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     return {"success": True, "webhook": webhook}
 
 

@@ -12,8 +12,6 @@ from app.models.accounts import (
     PasswordReset,
     QuotaWarning,
     Session,
-    Webhook,
-    WebhookDelivery,
 )
 from app.models.base import Base
 from app.models.events import (
@@ -46,6 +44,7 @@ from app.models.sites import (
     Sync,
 )
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
+from app.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "API_SOURCE",

@@ -1,4 +1,4 @@
-"""Creating, changing, and deleting sites, their keys, and webhooks."""
+"""Creating, changing, and deleting sites and their keys."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.crawl.sources import removal
-from app.crawl.sources.checks import check_receiver
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
-from app.models import Key, Site, Webhook
-from app.operations import change, changing, write
+from app.models import Key, Site
+from app.operations import change, changing
 from app.operations.attempts import counting
 from app.runtime import Runtime
-from app.services import sites, webhooks
+from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
 from app.services.usage.daily_usage import noting_documents
 from app.services.usage.quota import new_sites_window
-from app.services.webhook_delivery import secret_of
 from app.storage.database import ROW_LOCK
 from backends.base import SearchBackend
 
@@ -167,28 +165,3 @@ def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fiel
     """
     secret, rights = runtime.settings.secret_key, caller.rights
     return change(runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields, caller_rights=rights)
-
-
-def create_webhook(runtime: Runtime, caller: Caller, fields: Mapping[str, Any]) -> tuple[Webhook, str]:
-    """Create a webhook. Returns the webhook and its secret.
-
-    Raises:
-        ApiError: 400 for a URL that is not allowed; 403 if the account has reached its limit.
-    """
-    webhook = write(runtime, caller, webhooks.create_webhook, **_checked(runtime, fields))
-    return webhook, secret_of(webhook.id, runtime.settings.secret_key)
-
-
-def update_webhook(runtime: Runtime, caller: Caller, webhook_id: str, changes: Mapping[str, Any]) -> Webhook:
-    """Change a webhook.
-
-    Raises:
-        ApiError: 404; 400 for a URL that is not allowed.
-    """
-    return write(runtime, caller, webhooks.update_webhook, webhook_id, _checked(runtime, changes))
-
-
-def _checked(runtime: Runtime, fields: Mapping[str, Any]) -> dict[str, Any]:
-    private_addresses = runtime.settings.crawl_private_addresses
-    checked = {"url": check_receiver(fields["url"], private_addresses=private_addresses)} if "url" in fields else {}
-    return {**fields, **checked}

@@ -9,7 +9,7 @@ from functools import partial
 from flask import Response
 
 from app.errors import ApiError
-from app.operations import sites as site_operations
+from app.operations import webhooks as operations
 from app.operations import write
 from app.pages.actions import Action
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
@@ -56,7 +56,7 @@ def _webhooks(error: ApiError | None = None) -> str:
 def create_webhook() -> Response:
     """Add a webhook."""
     refill_on_error(_webhooks)
-    _, secret = site_operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
+    _, secret = operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
     return SECRET.see_other(PATH, secret)
 
 
@@ -85,7 +85,7 @@ def update_webhook(webhook_id: str) -> Response:
     """Save a webhook, or turn it off or on."""
     refill_on_error(lambda error: show_webhook(webhook_id, error))
     changes = read_form(WebhookUpdateSchema())
-    site_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
+    operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     states = {True: "webhook-on", False: "webhook-off", None: "webhook-updated"}
     return see_other(f"{PATH}/{webhook_id}", notice=states[changes.get("active")])
 
