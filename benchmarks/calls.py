@@ -29,9 +29,10 @@ from sqlalchemy import event
 from app.application import create_app
 from app.counters import COUNTER_STORE_SECONDS
 from app.operations.accounts import acting_for
+from app.operations.keys import create_key
 from app.operations.operator import create_account
 from app.operations.search_settings import update_settings
-from app.operations.sites import create_key, create_site
+from app.operations.sites import create_site
 from app.runtime import Runtime
 from app.storage.migrate import upgrade
 from tests.conftest import make_settings

@@ -8,7 +8,7 @@ from app.api.views import key_form
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import change, write
-from app.operations import sites as site_operations
+from app.operations import keys as operations
 from app.runtime import runtime
 from app.services.access import keys
 from app.services.access.rights import Role
@@ -56,7 +56,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a key. Its token is in `api_key`, and is never shown again unless the key is public."""
-    key, token = site_operations.create_key(runtime(), current_caller(), site_id, fields)
+    key, token = operations.create_key(runtime(), current_caller(), site_id, fields)
     answer = {"success": True, "key": key, "api_key": token}
     return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
 
@@ -112,7 +112,7 @@ def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace a key's token. The old one stops working immediately, or after `overlap_seconds`."""
-    key, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, fields)
+    key, token = operations.rotate_key(runtime(), current_caller(), site_id, key_id, fields)
     return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 
 

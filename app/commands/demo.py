@@ -25,9 +25,10 @@ from app.crawl.sources import runs
 from app.documentation import RANKS, SYNONYMS, documentation_files
 from app.models import Account, Site, Source, SourceRun
 from app.operations.accounts import acting_for
+from app.operations.keys import create_key
 from app.operations.operator import create_account, set_password
 from app.operations.search_settings import update_settings
-from app.operations.sites import create_key, create_site, update_site
+from app.operations.sites import create_site, update_site
 from app.runtime import Runtime, runtime
 from app.services import sites
 from app.services.access.credentials import site_record

@@ -32,17 +32,8 @@ from app.models.events import (
     VisitorKey,
 )
 from app.models.invitations import Invitation
-from app.models.sites import (
-    API_SOURCE,
-    ClickLessons,
-    DocumentVector,
-    EngineCredential,
-    EngineTask,
-    Key,
-    Site,
-    StoredDocument,
-    Sync,
-)
+from app.models.keys import EngineCredential, Key
+from app.models.sites import API_SOURCE, ClickLessons, DocumentVector, EngineTask, Site, StoredDocument, Sync
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.webhooks import Webhook, WebhookDelivery
 

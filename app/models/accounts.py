@@ -1,4 +1,4 @@
-"""Tables for accounts: members, logins, identities, invitations, outgoing mails, webhooks, and the audit log."""
+"""Tables for accounts: members, logins, identities, outgoing mails, and the audit log."""
 
 from __future__ import annotations
 

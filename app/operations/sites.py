@@ -1,16 +1,16 @@
-"""Creating, changing, and deleting sites and their keys."""
+"""Creating, changing, and deleting sites."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
-from app.models import Key, Site
-from app.operations import change, changing
+from app.models import Site
+from app.operations import changing
 from app.operations.attempts import counting
+from app.operations.keys import BOX_KEY
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access import keys
@@ -20,10 +20,6 @@ from app.services.usage.daily_usage import noting_documents
 from app.services.usage.quota import new_sites_window
 from app.storage.database import ROW_LOCK
 from backends.base import SearchBackend
-
-BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
-"""The key that is created with a site."""
-
 
 LEAST_FREE_SHARE = 0.1
 """Minimum free share of an engine's disk and memory for new sites."""
@@ -145,23 +141,3 @@ def _purge(runtime: Runtime, account_id: int, site_id: int) -> None:
         site = session.get(Site, site_id, with_for_update=ROW_LOCK)
         if site is not None:  # Otherwise, another process was first.
             sites.remove_site(session, site)
-
-
-def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[Key, str]:
-    """Create a key. Returns the key and its token.
-
-    Raises:
-        ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for rights that the caller lacks.
-    """
-    limits, secret = caller.account.limits, runtime.settings.secret_key
-    return change(runtime, caller, keys.create_key, limits, secret, site_id, **fields, caller_rights=caller.rights)
-
-
-def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[Key, str]:
-    """Give a key a new token.
-
-    Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key with more rights than the caller.
-    """
-    secret, rights = runtime.settings.secret_key, caller.rights
-    return change(runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields, caller_rights=rights)

@@ -8,7 +8,7 @@ from app.clock import now
 from app.errors import ApiError
 from app.models import Key, Site
 from app.operations import change, write
-from app.operations import sites as site_operations
+from app.operations import keys as operations
 from app.pages.actions import Action
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -75,14 +75,14 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
 def create_key(site_id: int) -> Response:
     """Add a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    _, token = site_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
+    _, token = operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
     return TOKEN.see_other(_path(site_id), token)
 
 
 def rotate_key(site_id: int, key_id: str) -> Response:
     """Replace the token of a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    _, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
+    _, token = operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
     return TOKEN.see_other(_path(site_id), token)
 
 

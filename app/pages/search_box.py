@@ -11,8 +11,7 @@ from flask import Response, make_response, request
 from sqlalchemy.orm import Session
 
 from app.models import Site
-from app.operations import sites as site_operations
-from app.operations.sites import BOX_KEY
+from app.operations.keys import BOX_KEY, create_key
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
@@ -118,7 +117,7 @@ def _preview_info(site: Site) -> dict[str, Any]:
 
 def create_box_key(site_id: int) -> Response:
     """Create a public key for a site that has no public key with a displayable token."""
-    site_operations.create_key(runtime(), current_caller(), site_id, BOX_KEY)
+    create_key(runtime(), current_caller(), site_id, BOX_KEY)
     return see_other(f"/sites/{site_id}/box")
 
 

@@ -1,0 +1,35 @@
+"""Creating and rotating keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.models import Key
+from app.operations import change
+from app.runtime import Runtime
+from app.services.access import keys
+from app.services.access.callers import Caller
+
+BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
+"""The key that is created with a site."""
+
+
+def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[Key, str]:
+    """Create a key. Returns the key and its token.
+
+    Raises:
+        ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for rights that the caller lacks.
+    """
+    limits, secret = caller.account.limits, runtime.settings.secret_key
+    return change(runtime, caller, keys.create_key, limits, secret, site_id, **fields, caller_rights=caller.rights)
+
+
+def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[Key, str]:
+    """Give a key a new token.
+
+    Raises:
+        ApiError: 404; 400 for an expired key; 403 for a key with more rights than the caller.
+    """
+    secret, rights = runtime.settings.secret_key, caller.rights
+    return change(runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields, caller_rights=rights)
