@@ -18,6 +18,7 @@ from app.api import (
     search_settings,
     sites,
     sources,
+    syncs,
     usage,
     webhooks,
 )
@@ -27,7 +28,7 @@ BLUEPRINTS = (
     search.suggestions_blp,
     usage.client_info_blp,
     documents.blp,
-    documents.syncs_blp,
+    syncs.blp,
     documents.imports_blp,
     usage.blp,
     search.clicks_blp,

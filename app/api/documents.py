@@ -1,4 +1,4 @@
-"""Documents, syncs, and imports of files."""
+"""Documents, and imports of files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer, prefers
-from schemas.base import SuccessSchema
 from schemas.documents import (
     BulkAnswerSchema,
     BulkQuerySchema,
@@ -54,15 +53,7 @@ from schemas.documents import (
     DocumentSchema,
     SiteChoiceSchema,
 )
-from schemas.imports import (
-    ImportAnswerSchema,
-    ImportQuerySchema,
-    SyncAnswerSchema,
-    SyncBeginSchema,
-    SyncFinishAnswerSchema,
-    SyncFinishSchema,
-    SyncShowSchema,
-)
+from schemas.imports import ImportAnswerSchema, ImportQuerySchema
 from schemas.sources import ConfigAnswerSchema, ConfigQuerySchema
 from schemas.validation.documents import RECOMMENDED_BATCH
 from schemas.validation.keys import Scope
@@ -232,75 +223,6 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(ids)
     while batch := list(islice(remaining, REMOVED_AT_ONCE)):
         yield batch
-
-
-syncs_blp = ApiBlueprint("syncs", __name__, description="Send all documents of a source, then remove those not sent.")
-
-_SYNC_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
-
-
-@syncs_blp.route("/api/v1/sync", methods=["POST"])
-@syncs_blp.operation(
-    "beginSync",
-    _POLICY,
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SYNC_RUNNING),
-    body=True,
-)
-@syncs_blp.arguments(SyncBeginSchema)
-@syncs_blp.arguments(SiteChoiceSchema, location="query")
-@syncs_blp.response(201, SyncAnswerSchema)
-def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Begin a sync. Send every document of the source in bulk with `?sync=ID`, then finish the sync."""
-    caller = current_caller()
-    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
-    sync = runtime().syncs.begin(caller.account.id, site_id, body["source"], replace=body["replace"])
-    return {"success": True, "sync": sync}, 201, {"Location": f"/api/v1/sync/{sync.id}"}
-
-
-@syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["GET"])
-@syncs_blp.operation("showSync", _POLICY, errors=_SYNC_ERRORS)
-@syncs_blp.arguments(SiteChoiceSchema, location="query")
-@syncs_blp.response(200, SyncShowSchema)
-def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
-    """Get a sync. Ended syncs are available for 24 hours."""
-    caller = current_caller()
-    site_id = choose_written_site(caller, query["site_id"], None)
-    return {"sync": runtime().syncs.get(caller.account.id, site_id, sync_id)}
-
-
-@syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["DELETE"])
-@syncs_blp.operation("abandonSync", _POLICY, errors=_SYNC_ERRORS, empty_body=True)
-@syncs_blp.arguments(SiteChoiceSchema, location="query")
-@syncs_blp.response(200, SuccessSchema)
-def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
-    """Abandon a sync. Documents that were sent stay, and none are removed."""
-    caller = current_caller()
-    site_id = choose_written_site(caller, query["site_id"], None)
-    runtime().syncs.abandon(caller.account.id, site_id, sync_id)
-    return {"success": True}
-
-
-@syncs_blp.route("/api/v1/sync/<string:sync_id>/finish", methods=["POST"])
-@syncs_blp.operation(
-    "finishSync",
-    _POLICY,
-    errors=(
-        *_SYNC_ERRORS,
-        ErrorCode.SITE_INACTIVE,
-        ErrorCode.SYNC_REMOVES_TOO_MUCH,
-        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
-    ),
-    body=True,
-)
-@syncs_blp.arguments(SyncFinishSchema, location="json_optional", required=False)
-@syncs_blp.arguments(SiteChoiceSchema, location="query")
-@syncs_blp.response(200, SyncFinishAnswerSchema)
-def finish_sync(body: dict[str, Any], query: dict[str, Any], sync_id: str) -> dict[str, Any]:
-    """Finish a sync: remove the source's documents that weren't sent."""
-    caller = current_caller()
-    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
-    removed = runtime().syncs.finish(caller.account.id, site_id, sync_id, body["max_removed_percent"])
-    return {"success": True, "removed": removed}
 
 
 imports_blp = ApiBlueprint(

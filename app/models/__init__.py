@@ -33,8 +33,9 @@ from app.models.events import (
 )
 from app.models.invitations import Invitation
 from app.models.keys import EngineCredential, Key
-from app.models.sites import API_SOURCE, ClickLessons, DocumentVector, EngineTask, Site, StoredDocument, Sync
+from app.models.sites import API_SOURCE, ClickLessons, DocumentVector, EngineTask, Site, StoredDocument
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
+from app.models.syncs import Sync
 from app.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
