@@ -1,22 +1,17 @@
-"""Documents, and imports of files."""
+"""Documents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from io import BytesIO
 from itertools import islice
 from typing import Any
 
 import orjson
 from flask import Response, request
-from marshmallow import ValidationError
 
-from app.api.views import describe_source, merge_options
+from app.api.views import merge_options
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode, field_error
-from app.operations import imports
-from app.operations import sources as source_operations
-from app.operations.imports import ImportOutcome
 from app.runtime import runtime
 from app.services.document_list import (
     Cursor,
@@ -33,7 +28,6 @@ from app.services.sites import get_site
 from app.storage.database import Database
 from app.web.auth import INDEXING, MANAGING
 from app.web.callers import current_caller
-from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer, prefers
@@ -50,11 +44,8 @@ from schemas.documents import (
     DestroySchema,
     DocumentListQuerySchema,
     DocumentListSchema,
-    DocumentSchema,
     SiteChoiceSchema,
 )
-from schemas.imports import ImportAnswerSchema, ImportQuerySchema
-from schemas.sources import ConfigAnswerSchema, ConfigQuerySchema
 from schemas.validation.documents import RECOMMENDED_BATCH
 from schemas.validation.keys import Scope
 
@@ -223,96 +214,3 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(ids)
     while batch := list(islice(remaining, REMOVED_AT_ONCE)):
         yield batch
-
-
-imports_blp = ApiBlueprint(
-    "imports",
-    __name__,
-    description="Import files: exports of other systems, CSV, JSON Lines, DocSearch configurations.",
-)
-
-_FILE = {
-    "required": True,
-    "description": "The unchanged file.",
-    "content": {
-        **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES},
-        "application/json": {"schema": {"type": "array", "items": DocumentSchema}},
-        **{kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")},
-    },
-}
-_CONFIG = {
-    "required": True,
-    "description": "The unchanged configuration.",
-    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
-}
-
-
-@imports_blp.route("/api/sites/<int(signed=True):site_id>/import", methods=["POST"])
-@imports_blp.operation(
-    "importFile",
-    _POLICY,
-    errors=(
-        ErrorCode.SITE_NOT_FOUND,
-        ErrorCode.SITE_INACTIVE,
-        ErrorCode.DOCUMENT_LIMIT_REACHED,
-        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
-    ),
-    body=True,
-)
-@imports_blp.doc(requestBody=_FILE)
-@imports_blp.arguments(ImportQuerySchema, location="query")
-@imports_blp.response(200, ImportAnswerSchema)
-def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Import a file of documents, or a PDF, an office file, an e-book, or a similar file as one document.
-
-    Documents with existing IDs are replaced. Invalid lines are skipped and reported. If the import fails, the error
-    message says how many documents were indexed.
-    """
-    form = query["format"]
-    file = BytesIO(read_file_body(request, is_page=form == imports.ONE_PAGE))
-    content = imports.SentFile(file, form, query["map"], query["url"], request.content_type or "")
-    return _import_answer(imports.import_file(runtime(), current_caller(), site_id, content))
-
-
-def _import_answer(outcome: ImportOutcome) -> dict[str, Any]:
-    """Return the representation of an import's outcome in responses."""
-    return {
-        "success": True,
-        "indexed": outcome.indexed,
-        "created": outcome.created,
-        "updated": outcome.updated,
-        "skipped": outcome.skipped,
-        "problems": [
-            {
-                "line": problem.line,
-                **({} if problem.record is None else {"record": problem.record}),
-                "field": problem.field,
-                "code": problem.problem.code,
-                "message": problem.message,
-            }
-            for problem in outcome.problems
-        ],
-    }
-
-
-@imports_blp.route("/api/sites/<int(signed=True):site_id>/import-config", methods=["POST"])
-@imports_blp.operation(
-    "importConfig",
-    _POLICY,
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
-    body=True,
-)
-@imports_blp.doc(requestBody=_CONFIG)
-@imports_blp.arguments(ConfigQuerySchema, location="query")
-@imports_blp.response(201, ConfigAnswerSchema)
-def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Create the sources of a DocSearch scraper configuration, all or none. Their first runs are queued."""
-    try:
-        sources, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
-    except ValidationError as error:
-        raise invalid(error) from error
-    return {
-        "success": True,
-        "sources": [describe_source(each, current_caller()) for each in sources],
-        "ignored": ignored,
-    }

@@ -1,28 +1,23 @@
-"""The stored pages of a site: lists, lookups, removal, export, and the form that imports a file."""
+"""The stored pages of a site: lists, lookups, removal, and export."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import orjson
-from flask import Response, current_app, request
-from marshmallow import ValidationError
+from flask import Response, request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import today
-from app.errors import ApiError, ErrorCode, field_error
+from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, Site, Source
 from app.models.base import from_microseconds
-from app.operations import imports
-from app.operations import sources as source_operations
 from app.pages.analytics.reports import SHOWN_PERIOD
-from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.search.hits import link_to
@@ -45,13 +40,11 @@ from app.services.search.search import find_ids, find_ids_at
 from app.services.sites import get_site
 from app.storage.database import Database
 from app.web.callers import current_caller
-from app.web.parsing import check_query_string, invalid, read_form_body
+from app.web.parsing import check_query_string, read_form_body
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 from backends.sections import SECTIONS, split_sections
 from schemas.analytics import PERIODS
-from schemas.imports import FORM_FORMATS, ImportFormSchema
-from schemas.sources import CONFIG_FORMATS
 
 PER_PAGE = 20
 LONGEST_QUERY_BYTES = 512
@@ -99,7 +92,7 @@ class ShownDocument:
 def show_documents(site_id: int) -> str:
     """Show the newest pages of a site, the pages found by a lookup, or one page."""
     check_query_string(request)
-    site = _load(site_id)
+    site = load_site(site_id)
     if "id" in request.args:
         return _one(site, _argument("id"))
     query = _argument("q").strip()
@@ -141,7 +134,7 @@ def _argument(name: str) -> str:
     return request.args.get(name, "").replace("\x00", "")
 
 
-def _load(site_id: int) -> Site:
+def load_site(site_id: int) -> Site:
     with runtime().database.read() as session:
         return get_site(session, current_caller().account.id, site_id)
 
@@ -251,7 +244,7 @@ def remove_document(site_id: int) -> Response:
 def export_documents(site_id: int) -> Response:
     """Export all pages of a site or of one source as JSON Lines."""
     check_query_string(request)
-    site = _load(site_id)
+    site = load_site(site_id)
     selection = select_documents(site, source=_argument("source") or None)
     response = Response(_lines(runtime().database, selection), content_type="application/x-ndjson")
     response.headers["Content-Disposition"] = f'attachment; filename="site-{site.id}.jsonl"'
@@ -261,86 +254,3 @@ def export_documents(site_id: int) -> Response:
 def _lines(database: Database, selection: Selection) -> Iterator[bytes]:
     for document in walk(database, selection):
         yield encode(document) + b"\n"
-
-
-_IMPORT_FIELDS = (
-    (
-        "file",
-        "file",
-        "File",
-        "At most {limit} MB. Split larger files, or ask the operator of this service to import them.",
-    ),
-    ("format", "select", "Format", "A WordPress export (Tools › Export) imports the published posts and pages."),
-    (
-        "url",
-        "url",
-        "URL",
-        "Only for a file that becomes one page: where visitors find it, such as /files/prices.pdf.",
-    ),
-    (
-        "map",
-        "textarea",
-        "Column mapping",
-        "One per line, starting with the field: title = Headline. Every page needs id, title, content, and url. "
-        "To skip the column Notes, enter = Notes.",
-    ),
-)
-
-
-def show_import(site_id: int, error: ApiError | None = None) -> str:
-    """Show the form."""
-    values: Mapping[str, str] = {} if error is None else request.form
-    problems = field_problems(error)
-    limit = current_app.config["BODY_LIMITS"]["imports.import_file"] // 1_000_000
-    fields: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "type": kind,
-            "label": label,
-            "help": help.format(limit=limit),
-            "required": name in ("file", "format"),
-            "max_length": None,
-            "value": values.get(name, ""),
-            "options": ("", *FORM_FORMATS) if kind == "select" else (),
-            "problems": [f"{label} {problems[name]}."] if name in problems else [],
-        }
-        for name, kind, label, help in _IMPORT_FIELDS
-    ]
-    return render(
-        "import.html",
-        site=_load(site_id),
-        fields=fields,
-        choices={"": "Choose a format", **FORM_FORMATS},
-        banner=banner_of(error, fields),
-    )
-
-
-def import_file(site_id: int) -> str:
-    """Import the file, and report the imported pages and the skipped records with reasons."""
-    refill_on_error(lambda error: show_import(site_id, error), _IMPORT_REFILLED)
-    if not read_form_body(request).get("format"):
-        raise field_error("format", "required", "is required")
-    form = read_form(ImportFormSchema())
-    file = request.files.get("file")
-    if file is None or not file.filename:
-        raise field_error("file", "required", "is required")
-    if form["format"] in CONFIG_FORMATS:
-        return _import_config(site_id, file.stream.read(), file.filename)
-    content = imports.SentFile(file.stream, form["format"], form["map"], form["url"], file.content_type or "")
-    outcome = imports.import_file(runtime(), current_caller(), site_id, content)
-    groups = groupby(outcome.problems, key=lambda problem: (problem.line, problem.record))
-    lines = [(*place, [problem.message for problem in problems]) for place, problems in groups]
-    return render("import_done.html", site=_load(site_id), file=file.filename, outcome=outcome, lines=lines)
-
-
-def _import_config(site_id: int, body: bytes, file_name: str) -> str:
-    try:
-        sources, ignored = source_operations.import_config(runtime(), current_caller(), site_id, orjson.loads(body))
-    except orjson.JSONDecodeError as error:
-        raise field_error("file", "invalid", "is not valid JSON") from error
-    except ValidationError as error:
-        raise invalid(error) from error
-    return render("import_config_done.html", site=_load(site_id), file=file_name, sources=sources, ignored=ignored)
-
-
-_IMPORT_REFILLED = frozenset({400, 403, 503})
