@@ -11,17 +11,15 @@ from marshmallow import Schema, ValidationError, fields, pre_load
 
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.search import (
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SECTIONS_OF_HIT
+from schemas.search_results import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
+from schemas.suggestions import (
     DEFAULT_SUGGESTIONS,
     LIMIT_DESCRIPTION,
-    MAX_FILTER_LENGTH,
-    MAX_QUERY_BYTES,
-    MAX_SECTIONS_OF_HIT,
     MAX_SUGGESTIONS,
     PREFIX_DESCRIPTION,
     SuggestionSchema,
 )
-from schemas.search_results import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
 from schemas.validation.problems import UNKNOWN, Problem, walk
 
 MAX_QUERIES = 10

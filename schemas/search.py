@@ -1,15 +1,14 @@
-"""Requests for searches and suggestions, and reports of clicks on results."""
+"""Requests for searches, and reports of clicks on results."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
+from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from schemas.base import BodySchema, LenientBodySchema, QuerySchema
 from schemas.documents import Identifier
 from schemas.fields import MAX_INT64, Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
-from schemas.search_results import SearchWarningSchema
 from schemas.validation.documents import MAX_ANCHOR_LENGTH, MAX_ID_LENGTH
 from schemas.validation.problems import REQUIRED, Problem
 
@@ -156,57 +155,6 @@ for _name, _field in SearchBodySchema._declared_fields.items():
     if not isinstance(_field, NamesOrList):  # In the OpenAPI document, a reference to the shared schema "Names".
         _query_metadata = SearchQuerySchema._declared_fields[_name].metadata
         _field.metadata = {**_field.metadata, "description": _query_metadata["description"]}
-
-
-MAX_SUGGESTIONS = 20
-DEFAULT_SUGGESTIONS = 8
-PREFIX_DESCRIPTION = "The text typed so far; empty returns the site's most frequent queries."
-LIMIT_DESCRIPTION = "Maximum number of suggestions."
-
-
-class SuggestQuerySchema(QuerySchema):
-    """Parameters of a request for suggestions."""
-
-    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
-    limit = QueryWholeNumber(
-        low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": LIMIT_DESCRIPTION}
-    )
-    filters = Text(
-        load_default="",
-        max_length=MAX_FILTER_LENGTH,
-        metadata={
-            "description": "Filter expression in the engine's syntax that documents with suggested titles must match."
-        },
-    )
-    site_id = QueryWholeNumber(
-        low=-MAX_INT64 - 1,
-        high=MAX_INT64,
-        load_default=None,
-        metadata={"description": "The site to search. Default: the key's site."},
-    )
-
-
-class SuggestionSchema(Schema):
-    """A suggestion."""
-
-    text = fields.String(required=True)
-    kind = fields.String(required=True, metadata={"enum": ["query", "title"]})
-    url = fields.String(metadata={"description": "Address of the document with this title; absent for a query."})
-
-
-class SuggestionsSchema(Schema):
-    """Queries that at least three visitors made in 30 days and whose words all match, followed by document titles."""
-
-    suggestions = fields.List(fields.Nested(SuggestionSchema), required=True)
-
-
-class SuggestAnswerSchema(SuggestionsSchema):
-    """Suggestions, with warnings about the request."""
-
-    warnings = fields.List(
-        fields.Nested(SearchWarningSchema),
-        metadata={"description": "Unknown query parameters; absent if there are none."},
-    )
 
 
 MAX_QUERY_ID_LENGTH = 4096

@@ -19,6 +19,7 @@ from app.api import (
     search_settings,
     sites,
     sources,
+    suggestions,
     syncs,
     usage,
     webhooks,
@@ -26,7 +27,7 @@ from app.api import (
 
 BLUEPRINTS = (
     search.blp,
-    search.suggestions_blp,
+    suggestions.blp,
     usage.client_info_blp,
     documents.blp,
     syncs.blp,

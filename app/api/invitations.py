@@ -34,7 +34,6 @@ from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("invitations", __name__, description="Invitations to become a member of the account.")
 
-
 _POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
 _INVITATION = "/api/invitations/<string:invitation_id>"
 

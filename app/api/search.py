@@ -1,4 +1,4 @@
-"""Search, suggestions, and clicks on results."""
+"""Search, and clicks on results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
 from app.services.search.encoding import encode_results, make_query, parse_fields
-from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import search_site, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from backends.query import SearchQuery
 from schemas.base import SuccessSchema
-from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema, SuggestAnswerSchema, SuggestQuerySchema
+from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema
 from schemas.search_results import SearchAnswerSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, closest_name, printable_name
@@ -96,31 +94,6 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         results["warnings"] = warnings
     remaining = describe_quota(caller.account.limits.searches_per_day, used_today())
     return json_answer({"results": results, "remaining_quota": remaining})
-
-
-suggestions_blp = ApiBlueprint("suggestions", __name__, description="Queries and titles that complete a prefix.")
-
-_SUGGEST_PARAMETERS = frozenset(SuggestQuerySchema().load_fields)
-_SUGGEST_ERRORS = (
-    ErrorCode.INVALID_FILTER,
-    ErrorCode.ANSWER_TOO_LARGE,
-    ErrorCode.SITE_NOT_FOUND,
-    ErrorCode.SITE_INACTIVE,
-    ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
-)
-
-
-@suggestions_blp.route("/v1/suggest", methods=["GET"])
-@suggestions_blp.operation("suggest", OperationPolicy(SEARCHING, Scope.SEARCH, searches=True), errors=_SUGGEST_ERRORS)
-@suggestions_blp.arguments(SuggestQuerySchema, location="query")
-@suggestions_blp.response(200, SuggestAnswerSchema)
-def suggest(parameters: dict[str, Any]) -> Response:
-    """Complete a prefix: frequent queries first, then titles. Suggestions are never charged as searches."""
-    site = choose_searched_site(current_caller(), parameters["site_id"])
-    within = SearchQuery("", filters=parameters["filters"].strip())
-    suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
-    warnings = unknown_parameters(request.args, _SUGGEST_PARAMETERS)
-    return json_answer({**encode_suggestions(suggestions), **({"warnings": warnings} if warnings else {})})
 
 
 clicks_blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analytics.")

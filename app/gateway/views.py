@@ -51,7 +51,8 @@ from schemas.gateway import (
     query_parameters,
     read_query_string,
 )
-from schemas.search import MAX_QUERY_BYTES, SuggestionsSchema
+from schemas.search import MAX_QUERY_BYTES
+from schemas.suggestions import SuggestionsSchema
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from backends.base import Document
 from backends.query import MATCH_ALL, Boost, Highlight, SearchQuery, SearchSettings
 from backends.registry import create_backend
 from schemas.gateway import EngineSearchSchema
-from schemas.search import SuggestQuerySchema
+from schemas.suggestions import SuggestQuerySchema
 
 REPEATED = ".samples, .your-key, .errors, .copy, .turn, .try"
 """CSS selector of elements that repeat on many pages, or that belong to a user."""
