@@ -1,4 +1,4 @@
-"""Search, and clicks on results."""
+"""Search."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from typing import Any
 from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint
-from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.plans import describe_quota
-from app.runtime import runtime
-from app.services.access.callers import Caller
-from app.services.analytics.clicks import make_click
 from app.services.search.encoding import encode_results, make_query, parse_fields
-from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
+from app.web.auth import SEARCHING
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import search_site, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from schemas.base import SuccessSchema
-from schemas.search import ClickSchema, SearchBodySchema, SearchQuerySchema
+from schemas.search import SearchBodySchema, SearchQuerySchema
 from schemas.search_results import SearchAnswerSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, closest_name, printable_name
@@ -94,40 +89,3 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         results["warnings"] = warnings
     remaining = describe_quota(caller.account.limits.searches_per_day, used_today())
     return json_answer({"results": results, "remaining_quota": remaining})
-
-
-clicks_blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analytics.")
-
-
-@clicks_blp.route("/api/v1/click", methods=["POST"])
-@clicks_blp.operation("reportClick", OperationPolicy(ANY_KEY_OR_ENGINE_KEY), body=True)
-@clicks_blp.arguments(ClickSchema)
-@clicks_blp.response(200, SuccessSchema)
-def report_click(fields: dict[str, Any]) -> dict[str, Any]:
-    """Report a click on a result, for analytics. Repeating the same click has no effect."""
-    current_runtime = runtime()
-    site_id = _site_of_key(current_caller())
-    visitor = current_visitor(site_id, fields["session_id"])
-    click = make_click(
-        current_runtime.settings.secret_key,
-        site_id,
-        fields["id"],
-        query_id=fields["query_id"],
-        query=fields["query"],
-        session_id=fields["session_id"],
-        position=fields["position"],
-        moment=now(),
-        anchor=fields["anchor"],
-        visitor=visitor.number,
-        channel=visitor.channel,
-    )
-    if click is not None:
-        current_runtime.events.record(click)
-    return {"success": True}
-
-
-def _site_of_key(caller: Caller) -> int:
-    if caller.site is not None:
-        return caller.site.id
-    assert caller.key is not None, "the operation is for keys"
-    return caller.key.site_id

@@ -14,16 +14,14 @@ from app.models.accounts import (
     Session,
 )
 from app.models.base import Base
+from app.models.clicks import ClickAnchorDay, ClickDay, ClickLessons, SearchClick
 from app.models.events import (
-    ClickAnchorDay,
-    ClickDay,
     EventJournal,
     EventRemoval,
     IgnoredQuery,
     OriginDay,
     QueryDay,
     QueryVisit,
-    SearchClick,
     SearchEvent,
     SiteDay,
     UsageDay,
@@ -33,7 +31,7 @@ from app.models.events import (
 )
 from app.models.invitations import Invitation
 from app.models.keys import EngineCredential, Key
-from app.models.sites import API_SOURCE, ClickLessons, DocumentVector, EngineTask, Site, StoredDocument
+from app.models.sites import API_SOURCE, DocumentVector, EngineTask, Site, StoredDocument
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.syncs import Sync
 from app.models.webhooks import Webhook, WebhookDelivery

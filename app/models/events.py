@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from sqlalchemy import Date, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy import Date, ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -94,64 +94,6 @@ class SearchEvent(Base):
     """Path of the page with the search box, if reported."""
     mixed: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     """Whether the hits were also ranked by meaning."""
-
-
-class SearchClick(Base):
-    """A click on a document in search results, until the retention period ends. A repeated click does not count."""
-
-    __tablename__ = "search_clicks"
-    __table_args__ = (
-        UniqueConstraint("site_id", "search_key", "document_id"),
-        Index(None, "site_id", "occurred_at"),
-    )
-
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    site_id: Mapped[int] = mapped_column(BigId)
-    search_key: Mapped[int] = mapped_column(BigId)
-    """Key of the search: see ``app.services.analytics.clicks``."""
-    query: Mapped[str] = mapped_column(QueryText)
-    document_id: Mapped[str] = mapped_column(DocumentId)
-    """Document ID as sent by the client; the document may not exist."""
-    position: Mapped[int | None] = mapped_column(BigId)
-    """Position of the document in the results, from 1."""
-    occurred_at: Mapped[datetime]
-    visitor: Mapped[int | None] = mapped_column(BigId)
-    """As ``SearchEvent.visitor``."""
-    channel: Mapped[str | None] = mapped_column(String(8))
-    """As ``SearchEvent.channel``."""
-    session_id: Mapped[str | None] = mapped_column(String(64))
-    """Session ID from the client; ``NULL`` if none was sent, and in clicks from earlier releases."""
-
-
-class ClickDay(Base):
-    """Clicks on one document in the results of one query on one site and day."""
-
-    __tablename__ = "click_days"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
-
-    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
-    document_id: Mapped[str] = mapped_column(DocumentId, primary_key=True)
-    clicks: Mapped[int] = mapped_column(BigId)
-    positioned_clicks: Mapped[int] = mapped_column(BigId)
-    click_positions: Mapped[int] = mapped_column(BigId)
-
-
-class ClickAnchorDay(Base):
-    """Clicks of a :class:`ClickDay` that led to one section of the document."""
-
-    __tablename__ = "click_anchor_days"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
-
-    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
-    document_key: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """Hash of the document's ID, because a key with the ID could exceed the limit of PostgreSQL's indexes."""
-    anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
-    """Anchor as sent by the client; the section may not exist."""
-    clicks: Mapped[int] = mapped_column(BigId)
 
 
 class OriginDay(Base):

@@ -1,4 +1,4 @@
-"""Tables for sites: settings, index state, documents, rankings learned from clicks, and the outbox."""
+"""Tables for sites: settings, index state, documents, and the outbox."""
 
 from __future__ import annotations
 
@@ -77,22 +77,6 @@ class Site(Base):
     def index_name(self, generation: int) -> str:
         """Return the name that one generation of the site's index has in the engine."""
         return f"site_{self.id}_{generation}_{self.index_tag}"
-
-
-class ClickLessons(Base):
-    """The ranking that a site has learned from clicks; see ``app.operations.learning``."""
-
-    __tablename__ = "click_lessons"
-
-    site_id: Mapped[int] = mapped_column(
-        BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
-    learned_day: Mapped[int | None]
-    """UTC day of the last update, in days since 1970-01-01; ``NULL`` before the first."""
-    clicks_since: Mapped[datetime | None]
-    """Time of the last reset; earlier clicks are ignored."""
-    gains: Mapped[dict[str, dict[str, float]]] = mapped_column(JSON, default=dict)
-    """Maps each query in normal form to document IDs and the number of positions that each document moves up."""
 
 
 class EngineTask(Base):
