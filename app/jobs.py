@@ -32,7 +32,6 @@ from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites, m
 from app.services.mail.notices import warn_owners
 from app.services.usage.daily_usage import delete_old_copies
 from app.services.usage.month_usage import close_months
-from app.services.usage.quota import daily_requests_window
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
@@ -307,7 +306,7 @@ def _end_syncs(runtime: Runtime) -> None:
 
 
 def _warn_owners(runtime: Runtime) -> None:
-    warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
+    warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings)
 
 
 def _delete_sessions(runtime: Runtime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import urlsplit
@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 from app.clock import now, today
 from app.config import Settings
 from app.counters.base import CounterStore
-from app.counters.values import WindowRequest
 from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay, Webhook
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link, queue_mail
 from app.services.sites import get_account
+from app.services.usage.quota import daily_requests_window
 from app.services.webhooks import announce, notify_operator
 from app.storage.database import ROW_LOCK, Database
 from app.wording import moment_text, number, operator_text
@@ -31,9 +31,6 @@ FORGOTTEN_BELOW = 70
 RETENTION = timedelta(days=7)
 """Age at which warnings about daily quotas are deleted."""
 REQUESTS, SEARCHES, DOCUMENTS = "requests", "searches", "documents"
-
-RequestsWindow = Callable[[int, PlanLimits], WindowRequest]
-"""Function that returns the rate-limit window that counts an account's daily requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +55,7 @@ class QuotaUse:
         return tuple(percent for percent in PERCENTS if 100 * self.used >= percent * self.allowed)
 
 
-def warn_owners(
-    database: Database, counters: CounterStore, plans: PlanTable, settings: Settings, requests_window: RequestsWindow
-) -> int:
+def warn_owners(database: Database, counters: CounterStore, plans: PlanTable, settings: Settings) -> int:
     """Queue due quota warnings as webhook events, and as mails if mail is set up.
 
     Several processes may call this simultaneously.
@@ -79,7 +74,7 @@ def warn_owners(
         busy = _busy_accounts(session, plans, today())
         past_warnings = _earlier_warnings(session)
     for account_id, limits in busy:
-        (window,) = counters.peek([requests_window(account_id, limits)], now=now().timestamp()).windows
+        (window,) = counters.peek([daily_requests_window(account_id, limits)], now=now().timestamp()).windows
         if window.limit and window.hits:
             uses.append(QuotaUse(account_id, REQUESTS, str(window.reset_at), window.hits, window.limit))
     _forget(database, uses)

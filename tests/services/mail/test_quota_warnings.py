@@ -16,7 +16,6 @@ from sqlalchemy import select
 from app.models import Mail
 from app.runtime import Runtime, create_runtime
 from app.services.mail.notices import QuotaUse, warn_owners, write_warning
-from app.services.usage.quota import daily_requests_window
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer
@@ -42,7 +41,7 @@ def search(tenant: Tenant, times: int) -> None:
 
 
 def warn(part: Runtime) -> int:
-    return warn_owners(part.database, part.counters, part.plans, part.settings, daily_requests_window)
+    return warn_owners(part.database, part.counters, part.plans, part.settings)
 
 
 def subjects(part: Runtime, server: MailServer) -> list[str]:
