@@ -27,7 +27,7 @@ from app.services.search.encoding import parse_fields
 from app.services.sites import get_site
 from app.storage.database import Database
 from app.web.auth import INDEXING, MANAGING
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer, prefers
@@ -201,8 +201,7 @@ def delete_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
     if body["ids"] is not None:
         deleted = current_runtime.writer.remove_ids(caller.account.id, site_id, list(dict.fromkeys(body["ids"])))
         return {"success": True, "deleted": deleted}
-    with current_runtime.database.read() as session:
-        site = get_site(session, caller.account.id, site_id)
+    site = load_site(site_id)
     selection = select_documents(site, filters=body["filters"] or "")
     deleted = current_runtime.writer.remove_all(
         caller.account.id, site_id, _batches(walk_ids(current_runtime.database, selection)), up_to=site.revision

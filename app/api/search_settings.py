@@ -18,9 +18,8 @@ from app.services import search_settings
 from app.services.access.rights import Role
 from app.services.search.preview import QueryPreview
 from app.services.search_settings import list_learned, settings_tag, settings_with_defaults
-from app.services.sites import get_site
 from app.web.auth import MANAGING
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.policy import OperationPolicy
 from backends.base import SearchBackend
 from schemas.base import SuccessSchema
@@ -56,8 +55,7 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 @blp.response(200, SearchSettingsAnswerSchema, headers=_TAG)
 def show_search_settings(site_id: int) -> Answer:
     """Get the settings, with defaults filled in."""
-    with runtime().database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id)
+    site = load_site(site_id)
     return {"settings": settings_with_defaults(site.search_settings)}, 200, _tagged(site)
 
 

@@ -12,7 +12,7 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.access.rights import Role
 from app.web.auth import MANAGING
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.policy import OperationPolicy
 from schemas.base import NothingSchema, SuccessSchema
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
@@ -86,8 +86,7 @@ def show_site(site_id: int) -> dict[str, Any]:
 def show_edit_form(site_id: int) -> dict[str, Any]:
     """Get the form for editing a site, with current values."""
     caller = current_caller()
-    with runtime().database.read() as session:
-        site = sites.get_site(session, caller.account.id, site_id)
+    site = load_site(site_id)
     return {"form": site_form(caller, site), "site": describe_site(site, caller)}
 
 

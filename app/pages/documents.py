@@ -37,9 +37,8 @@ from app.services.document_list import (
 )
 from app.services.indexing.stored_documents import StoredBody
 from app.services.search.search import find_ids, find_ids_at
-from app.services.sites import get_site
 from app.storage.database import Database
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.parsing import check_query_string, read_form_body
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
@@ -132,11 +131,6 @@ def show_documents(site_id: int) -> str:
 def _argument(name: str) -> str:
     """Return a query parameter without NUL, which databases reject and no ID contains."""
     return request.args.get(name, "").replace("\x00", "")
-
-
-def load_site(site_id: int) -> Site:
-    with runtime().database.read() as session:
-        return get_site(session, current_caller().account.id, site_id)
 
 
 def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tuple[list[StoredBody], DocumentListPage]:

@@ -13,11 +13,10 @@ from marshmallow import ValidationError
 from app.errors import ApiError, field_error
 from app.operations import imports
 from app.operations import sources as source_operations
-from app.pages.documents import load_site
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.parsing import invalid, read_form_body
 from schemas.imports import FORM_FORMATS, ImportFormSchema
 from schemas.sources import CONFIG_FORMATS

@@ -25,8 +25,7 @@ from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
 from app.services.search.preview import PreviewedDocument, PreviewedEffects, QueryPreview, frequent_queries
 from app.services.search_settings import is_semantic, named_ids, settings_tag, settings_with_defaults
-from app.services.sites import get_site
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.parsing import load_values, read_form_body
 from backends.languages import LANGUAGES
 from schemas.search_rules import MATCHES, MAX_RANK
@@ -91,7 +90,7 @@ def show_search_settings(site_id: int) -> Response:
 
 def show_settings_section(site_id: int, section: str) -> str:
     """Show a page of settings, with their stored values."""
-    site, opened = _load(site_id), _find_section(section)
+    site, opened = load_site(site_id), _find_section(section)
     tag = settings_tag(site.search_settings, opened.settings)
     return _form(SubmittedSettings(site, opened, settings_with_defaults(site.search_settings), tag))
 
@@ -140,17 +139,12 @@ def _find_section(name: str) -> Section:
     return section
 
 
-def _load(site_id: int) -> Site:
-    with runtime().database.read() as session:
-        return get_site(session, current_caller().account.id, site_id)
-
-
 def _read(site_id: int, section: Section) -> SubmittedSettings:
     """Read the submitted form without its settings, so that errors in the settings can be shown in the form."""
     form = read_form_body(request)
     only_results = form.get("part") == "results"
     query = form.get("query", "").strip()
-    return SubmittedSettings(_load(site_id), section, {}, form.get("tag", ""), query, only_results)
+    return SubmittedSettings(load_site(site_id), section, {}, form.get("tag", ""), query, only_results)
 
 
 def _fill(submitted: SubmittedSettings) -> None:
@@ -240,7 +234,7 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         return render("tune_results.html", **values)
     tag, theirs = submitted.tag, []
     if error is not None and error.status == 412:
-        site = _load(site.id)
+        site = load_site(site.id)
         tag = settings_tag(site.search_settings, None if submitted.text is not None else submitted.section.settings)
         mine = SearchSettingsSchema().load(submitted.draft or {})
         theirs = [change_text(change) for change in setting_changes(mine, settings_with_defaults(site.search_settings))]

@@ -33,7 +33,7 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
 from app.services.analytics.reports import get_analytics
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.hosts import base_url
 from app.web.parsing import load_values, read_form_body
 from schemas.analytics import PERIODS
@@ -158,8 +158,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
 
 def show_edit_form(site_id: int, error: ApiError | None = None) -> str:
     """Show the form that edits a site."""
-    with runtime().database.read() as session:
-        site = sites.get_site(session, current_caller().account.id, site_id)
+    site = load_site(site_id)
     values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
     fields = shown_fields(SiteUpdateSchema(), values, error)
     return render("site_edit.html", site=site, fields=fields, banner=banner_of(error, fields))

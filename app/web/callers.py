@@ -8,7 +8,7 @@ from flask import g, has_request_context, request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Key
+from app.models import Key, Site
 from app.models.events import AGENT
 from app.runtime import runtime
 from app.services.access.callers import Caller, Client
@@ -17,6 +17,7 @@ from app.services.analytics.visitors import session_visitor
 from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name
 from app.services.search.search import Visitor
+from app.services.sites import get_site
 from app.services.usage.quota import address_key
 from app.web.hosts import client_address
 from schemas.search import MAX_SESSION_LENGTH
@@ -32,6 +33,16 @@ def current_caller() -> Caller:
     """Return the caller of an operation that requires identification."""
     caller: Caller = g.caller
     return caller
+
+
+def load_site(site_id: int) -> Site:
+    """Return a site of the caller.
+
+    Raises:
+        ApiError: 404.
+    """
+    with runtime().database.read() as session:
+        return get_site(session, current_caller().account.id, site_id)
 
 
 def current_client() -> Client:

@@ -24,8 +24,7 @@ from app.services.inbox import InboxItem, Settings, add_synonyms, pin_document, 
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import settings_with_defaults
-from app.services.sites import get_site
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.parsing import check_query_string, load_values
 from schemas.analytics import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
@@ -261,8 +260,7 @@ def _check_known(site: Site, document_id: str) -> None:
 
 def _load(site_id: int) -> Site:
     check_query_string(request)
-    with runtime().database.read() as session:
-        return get_site(session, current_caller().account.id, site_id)
+    return load_site(site_id)
 
 
 def _query(values: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ from app.services.analytics.search_times import get_search_times
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.parsing import check_query_string, load_values
 from app.web.permissions import choose_reported_site
 from app.web.responses import csv_response
@@ -294,8 +294,7 @@ def switch_learning(site_id: int) -> Response:
 def remove_example_searches(site_id: int) -> Response:
     """Remove the demo's example searches of a site."""
     current_runtime = runtime()
-    with current_runtime.database.read() as session:
-        site = sites.get_site(session, current_caller().account.id, site_id)
+    site = load_site(site_id)
     remove_examples(current_runtime.database, site, current_runtime.settings.event_retention_days)
     return see_other("/dashboard", notice="examples-removed")
 

@@ -31,8 +31,8 @@ from app.services.search.encoding import encode_results, make_query, parse_field
 from app.services.search.preview import MAX_PREVIEWED_SECTIONS, read_effects
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
-from app.services.sites import get_site, site_inactive
-from app.web.callers import current_caller, current_visitor
+from app.services.sites import site_inactive
+from app.web.callers import current_caller, current_visitor, load_site
 from app.web.charges import count_preview, search_site, used_today
 from app.web.parsing import check_query_string, load_values, read_form_body
 from app.web.responses import json_answer
@@ -124,9 +124,7 @@ def _has_query() -> bool:
 
 def show_search_preview(site_id: int) -> str | Response:
     """Show the search page of a site, with results."""
-    caller = current_caller()
-    with runtime().database.read() as session:
-        site = get_site(session, caller.account.id, site_id)
+    site = load_site(site_id)
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
@@ -138,8 +136,7 @@ def tune_search(site_id: int) -> Response:
     if not wants_page():
         raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
     check_query_string(request)
-    with runtime().database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id)
+    site = load_site(site_id)
     refill_on_error(lambda error: _refused_page(site, error), (400,))
     return _change_tuning(site_id, f"/sites/{site_id}/try{_search_address(_chosen_facets(), _page_number())}")
 

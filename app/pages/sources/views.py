@@ -38,7 +38,7 @@ from app.pages.sources.form import (
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
-from app.web.callers import current_caller
+from app.web.callers import current_caller, load_site
 from app.web.hosts import base_url, hook_url
 from app.web.parsing import check_query_string, load_values
 from app.web.responses import csv_response
@@ -232,8 +232,7 @@ def _completed() -> dict[str, str]:
 
 
 def _lookup_page(site_id: int, lookup: PageLookup | None = None, error: ApiError | None = None) -> str:
-    with runtime().database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id)
+    site = load_site(site_id)
     problem = None
     if error is not None:
         problem = error.message
