@@ -6,9 +6,9 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
-from schemas.base import LenientBodySchema
+from schemas.base import BodySchema, LenientBodySchema
 from schemas.documents import Identifier
-from schemas.fields import Text, WholeNumber
+from schemas.fields import Flag, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.validation.documents import MAX_ANCHOR_LENGTH, MAX_ID_LENGTH
 from schemas.validation.problems import Problem
@@ -63,3 +63,9 @@ class ClickSchema(LenientBodySchema):
     def _check_search(self, data: dict[str, Any], **kwargs: Any) -> None:
         if data.get("query_id") is None and data.get("query") is None:
             raise ValidationError({"query_id": [Problem("is required, or query is", "required")]})
+
+
+class LearningSchema(BodySchema):
+    """Whether clicks should affect the order of results."""
+
+    learn = Flag(required=True)

@@ -7,9 +7,8 @@ from typing import Any
 from marshmallow import ValidationError
 
 from backends.text import normal_form
-from schemas.analytics import PERIODS
 from schemas.base import BodySchema
-from schemas.fields import Flag, Text
+from schemas.fields import Text
 from schemas.search import QueryText
 from schemas.search_settings import MAX_GROUP_WORDS, MAX_WORD_LENGTH
 from schemas.validation.problems import Problem
@@ -43,20 +42,6 @@ class SynonymRemedySchema(BodySchema):
     q = NormalQuery(required=True)
     word = Text(required=True, trim=True, min_length=1, max_length=MAX_WORD_LENGTH)
     synonyms = Words(required=True)
-
-
-class HideSuggestionSchema(BodySchema):
-    """A query that must never be suggested, and the analytics page that lists it."""
-
-    q = NormalQuery(required=True)
-    period = Text(load_default="30d", choices=tuple(PERIODS))
-    list = Text(load_default="", max_length=50)
-
-
-class LearningSchema(BodySchema):
-    """Whether clicks should affect the order of results."""
-
-    learn = Flag(required=True)
 
 
 class PinRemedySchema(BodySchema):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from schemas.base import QuerySchema
+from schemas.analytics import PERIODS
+from schemas.base import BodySchema, QuerySchema
 from schemas.fields import MAX_INT64, QueryWholeNumber, Text
+from schemas.remedies import NormalQuery
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
 from schemas.search_results import SearchWarningSchema
 
@@ -58,3 +60,11 @@ class SuggestAnswerSchema(SuggestionsSchema):
         fields.Nested(SearchWarningSchema),
         metadata={"description": "Unknown query parameters; absent if there are none."},
     )
+
+
+class HideSuggestionSchema(BodySchema):
+    """A query that must never be suggested, and the analytics page that lists it."""
+
+    q = NormalQuery(required=True)
+    period = Text(load_default="30d", choices=tuple(PERIODS))
+    list = Text(load_default="", max_length=50)

@@ -39,7 +39,7 @@ from backends.base import SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import SearchSettings
 from backends.text import normal_form
-from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_PINNED_QUERIES
+from schemas.search_settings import MAX_PINNED_IDS, MAX_PINNED_QUERIES
 
 log = logging.getLogger(__name__)
 
@@ -223,27 +223,6 @@ def remove_result(
 
     _edit(runtime, caller, site_id, kind, query, remove)
     return place
-
-
-def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -> None:
-    """Stop suggesting a text.
-
-    Args:
-        text: The normalized text.
-
-    Raises:
-        ApiError: 404; 400 if the settings are full.
-    """
-
-    def edit(settings: dict[str, Any]) -> None:
-        hidden = settings["suggestions_hidden"]
-        if text not in hidden:
-            hidden.append(text)
-        if len(hidden) > MAX_HIDDEN_SUGGESTIONS:
-            most = counted(MAX_HIDDEN_SUGGESTIONS, "text")
-            raise field_error("suggestions_hidden", "too_long", f"can have at most {most}")
-
-    edit_together(runtime, caller, site_id, edit)
 
 
 def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callable[[dict[str, Any]], None]) -> None:

@@ -12,6 +12,7 @@ from app.operations.oidc import CALLBACK
 from app.pages import (
     accounts,
     audit_log,
+    clicks,
     dashboard,
     docs,
     docs_search,
@@ -27,6 +28,7 @@ from app.pages import (
     search_box,
     search_settings,
     sites,
+    suggestions,
     usage,
     webhooks,
 )
@@ -94,7 +96,7 @@ PAGES: dict[str, View] = {
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
-    "search-settings.forget_clicks": reports.forget_clicks,
+    "search-settings.forget_clicks": clicks.forget_clicks,
     "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
@@ -215,9 +217,9 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", _OPERATOR_ACCOUNT + "/resume", "pages.resume_account", operator_accounts.resume_account, OPERATING),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),
-    ("POST", _SITE + "/hidden-suggestions", "pages.hide_suggestion", reports.hide_suggestion, _SETTINGS),
+    ("POST", _SITE + "/hidden-suggestions", "pages.hide_suggestion", suggestions.hide_suggestion, _SETTINGS),
     ("DELETE", _SITE + "/examples", "pages.remove_examples", reports.remove_example_searches, _SETTINGS),
-    ("POST", _SITE + "/learned-clicks", "pages.switch_learning", reports.switch_learning, _SETTINGS),
+    ("POST", _SITE + "/learned-clicks", "pages.switch_learning", clicks.switch_learning, _SETTINGS),
 )
 """Forms sent to URLs without a JSON response: method, rule, endpoint, view, policy."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -13,19 +12,15 @@ from flask import Response, request
 from app.clock import today
 from app.errors import ApiError
 from app.models import Site
-from app.operations import change
-from app.operations import search_settings as settings_operations
-from app.pages.actions import Action
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart, draw_rates, percent
 from app.pages.analytics.figures import MIN_POINTS, make_figures, make_query_figures
-from app.pages.analytics.lists import MAX_QUERIES, find_kind
+from app.pages.analytics.lists import MAX_QUERIES
 from app.pages.analytics.time_charts import draw_hours, draw_searches, draw_times
-from app.pages.forms import read_form
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
-from app.services import inbox, search_settings, sites
+from app.services import inbox, sites
 from app.services.access.credentials import site_record
 from app.services.analytics.examples import find_site_with_examples, remove_examples
 from app.services.analytics.query_reports import get_query_analytics
@@ -41,7 +36,6 @@ from app.web.responses import csv_response
 from backends.errors import BackendUnavailable
 from backends.text import normal_form
 from schemas.analytics import PERIODS, AnalyticsQuerySchema, QueryAnalyticsQuerySchema, days_of
-from schemas.remedies import HideSuggestionSchema, LearningSchema
 
 OFFERED_SITES = 100
 """Maximum number of sites to choose from. Analytics of other sites are linked from the sites' own pages."""
@@ -264,31 +258,9 @@ def export_analytics() -> Response:
     return csv_response(encode_csv(analytics), f"{name}-{period}.csv")
 
 
-def hide_suggestion(site_id: int) -> Response:
-    """Hide a query from suggestions, and return to the page that listed it."""
-    form = read_form(HideSuggestionSchema())
-    settings_operations.hide_suggestion(runtime(), current_caller(), site_id, form["q"])
-    back: dict[str, str | int] = {"site_id": site_id, "period": form["period"], "notice": "suggestion-hidden"}
-    if form["list"] == "":
-        return see_other("/api/analytics/query", q=form["q"], **back)
-    kind = find_kind(form["list"])
-    return see_other("/api/analytics", list=None if kind is None else kind.name, **back)
-
-
 def hidden_of(site: Site | None) -> HiddenSuggestions:
     """Return the texts that a site never suggests; empty for all sites together."""
     return hidden_suggestions(() if site is None else tuple(site.search_settings.get("suggestions_hidden", ())))
-
-
-def switch_learning(site_id: int) -> Response:
-    """Turn learning from clicks on or off."""
-    learn: bool = read_form(LearningSchema())["learn"]
-
-    def change(settings: dict[str, Any]) -> None:
-        settings["learn_from_clicks"] = learn
-
-    settings_operations.edit_together(runtime(), current_caller(), site_id, change)
-    return see_other("/api/analytics", site_id=site_id, notice="learning-on" if learn else "learning-off")
 
 
 def remove_example_searches(site_id: int) -> Response:
@@ -297,8 +269,3 @@ def remove_example_searches(site_id: int) -> Response:
     site = load_site(site_id)
     remove_examples(current_runtime.database, site, current_runtime.settings.event_retention_days)
     return see_other("/dashboard", notice="examples-removed")
-
-
-forget_clicks = Action(
-    change, "/api/analytics?site_id={site_id}", "clicks-forgotten", step=search_settings.forget_clicks
-)
