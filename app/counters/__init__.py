@@ -13,7 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, ReadFloor, no_copies
+from app.counters.metering import Floors, ReadFloor
 from app.counters.sqlite.store import SqliteCounters
 from app.counters.values import CountersUnavailable
 
@@ -41,7 +41,7 @@ Processes lock the file only briefly, but on a machine without free CPU this may
 
 def create_counters(
     url: str,
-    read_floor: ReadFloor = no_copies,
+    read_floor: ReadFloor | None = None,
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     busy_seconds: float = BUSY_SECONDS,

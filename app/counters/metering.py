@@ -21,21 +21,16 @@ NO_FLOOR = Floor(0, 0)
 ReadFloor = Callable[[int, date], Floor | None]
 
 
-def no_copies(account_id: int, day: date) -> Floor:
-    """Read copies where there are none."""
-    return NO_FLOOR
-
-
 class Floors:
     """The days that this process has raised to their floors, with the store's incarnation at that time.
 
     Args:
         read: Returns the copy of an account's usage on a day, or ``None`` if it cannot be read now and the next step
-            should try again.
+            should try again. By default there are no copies.
     """
 
-    def __init__(self, read: ReadFloor) -> None:
-        self.read = read
+    def __init__(self, read: ReadFloor | None = None) -> None:
+        self.read = read or (lambda account_id, day: NO_FLOOR)
         self._raised: dict[tuple[int, date], str] = {}
 
     def incarnation_of(self, account_id: int, day: date) -> str:

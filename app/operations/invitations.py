@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-from sqlalchemy.orm import Session
 
 from app.counters.values import WindowRequest
 from app.models import Invitation, Member
@@ -31,18 +31,7 @@ def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Ro
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit; 429
             after too many mailed invitations.
     """
-    _count_mail(runtime, caller)
-    with runtime.database.write() as session:
-        issued = invitations.create_invitation(
-            session,
-            caller.account.id,
-            runtime.settings.secret_key,
-            email=email,
-            role=role,
-            by=caller.member_id,
-            is_mailed=runtime.settings.sends_mail,
-        )
-        return _issue(runtime, caller, base_url, session, *issued)
+    return _issue(runtime, caller, base_url, partial(invitations.create_invitation, email=email, role=role))
 
 
 def renew_invitation(
@@ -53,39 +42,30 @@ def renew_invitation(
     Raises:
         ApiError: 404; 429 after too many mailed invitations.
     """
-    _count_mail(runtime, caller)
-    with runtime.database.write() as session:
-        issued = invitations.renew_invitation(
-            session,
-            caller.account.id,
-            runtime.settings.secret_key,
-            invitation_id,
-            by=caller.member_id,
-            is_mailed=runtime.settings.sends_mail,
-        )
-        return _issue(runtime, caller, base_url, session, *issued)
+    return _issue(runtime, caller, base_url, partial(invitations.renew_invitation, invitation_id=invitation_id))
 
 
 def _issue(
-    runtime: Runtime, caller: Caller, base_url: str, session: Session, invitation: Invitation, token: str
+    runtime: Runtime, caller: Caller, base_url: str, step: Callable[..., tuple[Invitation, str]]
 ) -> tuple[Invitation, str | None]:
-    """Mail the link to the invited address. Without a mail server, return it for the inviter to pass on.
+    """Mail the link of a new token to the invited address. Without a mail server, return it for the inviter to pass on.
 
     If mail is set up, the inviter does not see the link and so cannot join in the name of the invited person.
     """
-    settings = runtime.settings
-    if not settings.sends_mail:
-        return invitation, token
-    account = get_account(session, caller.account.id)
-    letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
-    queue_mail(session, invitation.email, letter, kind=INVITATION_KIND, account_id=account.id)
-    return invitation, None
-
-
-def _count_mail(runtime: Runtime, caller: Caller) -> None:
-    if runtime.settings.sends_mail:
-        window = WindowRequest(f"invitations:{caller.account.id}", MAILED_INVITATIONS, HOUR_SECONDS)
+    settings, account_id = runtime.settings, caller.account.id
+    if settings.sends_mail:
+        window = WindowRequest(f"invitations:{account_id}", MAILED_INVITATIONS, HOUR_SECONDS)
         count_attempt(runtime, [window], "invitations")
+    with runtime.database.write() as session:
+        invitation, token = step(
+            session, account_id, settings.secret_key, by=caller.member_id, is_mailed=settings.sends_mail
+        )
+        if not settings.sends_mail:
+            return invitation, token
+        account = get_account(session, account_id)
+        letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
+        queue_mail(session, invitation.email, letter, kind=INVITATION_KIND, account_id=account_id)
+        return invitation, None
 
 
 def link_of(base_url: str, token: str) -> str:

@@ -64,15 +64,8 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
         if with_box_key and (
             account.limits.keys is None or sites.count_keys(session, account.id) < account.limits.keys
         ):
-            keys.create_key(
-                session,
-                account.id,
-                account.limits,
-                runtime.settings.secret_key,
-                site.id,
-                **BOX_KEY,
-                caller_rights=caller.rights,
-            )
+            secret, rights = runtime.settings.secret_key, caller.rights
+            keys.create_key(session, account.id, account.limits, secret, site.id, **BOX_KEY, caller_rights=rights)
         return site
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.metering import Floor, Floors, no_copies
+from app.counters.metering import Floor, Floors
 from app.counters.values import Reservation, UsageReservation
 from tests.counters.every_method import NOW, TODAY
 
@@ -120,7 +120,7 @@ def test_cleared_store_is_raised_to_the_copied_usage_again(shared_url: str) -> N
 
 def test_memory_for_raised_days_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.counters.metering._DAYS_REMEMBERED", 2)
-    floors = Floors(no_copies)
+    floors = Floors()
     for account_id in range(3):
         floors.note(account_id, TODAY, "first")
     assert [floors.incarnation_of(account_id, TODAY) for account_id in range(3)] == ["", "", "first"]

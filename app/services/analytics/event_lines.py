@@ -106,6 +106,8 @@ def encode(event: Event, recorded_at: int) -> bytes:
         raise ValueError("an event's time must have a time zone")
     if not event.query.strip():
         raise ValueError("an event must have a query")
+    if event.session_id and len(event.session_id) > 64:
+        raise ValueError("an event's session_id must have at most 64 characters")
     values = _search_values(event, recorded_at) if isinstance(event, SearchEvent) else _click_values(event)
     try:
         payload = orjson.dumps(values)
@@ -140,8 +142,6 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
     # PostgreSQL cannot store NUL in texts.
     if "\x00" in event.query + (event.session_id or "") + (event.page or ""):
         raise ValueError("an event's texts must not contain NUL")
-    if event.session_id and len(event.session_id) > 64:
-        raise ValueError("an event's session_id must have at most 64 characters")
     if event.page is not None and not (event.page.startswith("/") and len(event.page) <= MAX_PAGE_LENGTH):
         raise ValueError(f"an event's page must be a path of at most {MAX_PAGE_LENGTH} characters")
     return (
@@ -170,8 +170,6 @@ def _click_values(click: Click) -> tuple[object, ...]:
         raise ValueError("an event's numbers must fit in 63 bits")
     if "\x00" in click.query + click.document_id + (click.anchor or "") + (click.session_id or ""):
         raise ValueError("an event's texts must not contain NUL")
-    if click.session_id and len(click.session_id) > 64:
-        raise ValueError("an event's session_id must have at most 64 characters")
     if not 0 < len(click.document_id) <= 512:
         raise ValueError("an event's document_id must have 1 to 512 characters")
     if click.anchor is not None and not 0 < len(click.anchor) <= 200:
