@@ -181,17 +181,21 @@ _KINDS = bytes(
     else ord("A") if chr(code).isupper()
     else ord("a") if chr(code).isalnum() or code == ord("?")
     else ord("+") if code == ord("+")
-    else ord("-")
+    else ord("-") if chr(code) in "-\xb7_./:&'," else ord("=")
     for code in range(256)
 )  # fmt: skip
-"""Kind of each character: space, digit, capital, other letter, or sign. Characters beyond Latin-1 count as letters."""
+"""Kind of each character: space, digit, capital, other letter, sign inside words, or other sign. Characters beyond
+Latin-1 count as letters."""
 
-_ALIKE = bytes.maketrans(b"A0", b"aa")
-_CASELESS = bytes.maketrans(b"A", b"a")
-# The patterns for kinds begin with the rarest kind, which the engine finds many times faster than words in a text.
-_SIGN_INSIDE = re.compile(rb"-a(?<=a-a)")
-_CAPITAL_INSIDE = re.compile(rb"A(?:(?<=aA)|(?<=AA)a)")
-_DIGITS_BESIDE_LETTERS = re.compile(rb"0(?:(?<=a0)00|00a)")
+# Each pattern begins with its rarest kind, which the engine finds many times faster than words in a text, and ends with
+# the word.
+_UNEVEN = (
+    re.compile(rb"-[aA0](?<=[aA0]-.)[^ ]*"),
+    re.compile(rb"A(?:(?<=aA)|(?<=AA)a)[^ ]*"),
+    re.compile(rb"0(?:(?<=[aA]0)00|00[aA])[^ ]*"),
+)
+"""Signs between letters or digits, capitals inside, and digits beside letters, in the kinds of a text."""
+
 _MAY_BE_IN_GROUPS = re.compile(rb"0(?:(?<=AA0)0 |(?<=\+0)|00 0)")
 """Kinds of neighboring characters without which a text has no :data:`_NUMBER_IN_GROUPS`."""
 
@@ -202,10 +206,8 @@ def word_parts(word: str) -> list[str]:
     """Return the parts of a word without separators: cut where its case changes, and around longer numbers."""
     if word.isdecimal() or (word.isalpha() and word[1:].islower()):
         return [word]  # Most words, for which the patterns take ten times as long.
-    parts: list[str] = []
-    for piece in _NUMBER.split(word):
-        parts += _CASE_CHANGE.split(piece)
-    return [part for part in parts if part]
+    pieces = [word] if word.isalpha() else _NUMBER.split(word)
+    return [part for piece in pieces for part in _CASE_CHANGE.split(piece) if part]
 
 
 def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
@@ -216,11 +218,12 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
             plain = plain.replace(sign, "-")
     # The space ends the last word.
     kinds = plain.encode("latin-1", "replace").translate(_KINDS) + b" "
+    spans = [match.span() for pattern in _UNEVEN for match in pattern.finditer(kinds)]
     forms: dict[str, tuple[str, ...]] = {}
-    for written in _uneven_words(text, kinds):
+    for chunk in dict.fromkeys([text[kinds.rfind(b" ", 0, start) + 1 : end] for start, end in spans]):
         # A text without spaces is one long word; the cache holds only short ones.
-        find = _parted_words if len(written) <= MAX_PARTED_CHARS else _parted_words.__wrapped__
-        forms.update(find(written))
+        find = _parted_words if len(chunk) <= MAX_PARTED_CHARS else _parted_words.__wrapped__
+        forms.update(find(chunk))
         if len(forms) >= MAX_PARTED_WORDS:
             break
     if _MAY_BE_IN_GROUPS.search(kinds):
@@ -229,28 +232,11 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
     return forms
 
 
-def _uneven_words(text: str, kinds: bytes) -> Iterable[str]:
-    """Return the distinct chunks between spaces that may consist of several parts."""
-    words: dict[str, None] = {}
-    for pattern, searched in (
-        (_SIGN_INSIDE, kinds.translate(_ALIKE)),
-        (_CAPITAL_INSIDE, kinds),
-        (_DIGITS_BESIDE_LETTERS, kinds.translate(_CASELESS)),
-    ):
-        end = 0
-        for match in pattern.finditer(searched):
-            at = match.start()
-            if at >= end:
-                end = searched.find(b" ", at)
-                words[text[searched.rfind(b" ", 0, at) + 1 : end]] = None
-    return words
-
-
 @lru_cache(maxsize=16384)
 def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
     """Return the words with other forms in a chunk between two spaces, each with these forms."""
     word = written.strip(_AROUND_WORDS)
-    words = (word,) if _THOUSANDS.fullmatch(word) else _CHAIN.findall(word)
+    words = (word,) if "," in word and _THOUSANDS.fullmatch(word) else _CHAIN.findall(word)
     forms = {word: forms_of(word) for word in words if len(word) <= MAX_PARTED_CHARS}
     return {word: own for word, own in forms.items() if own}
 
@@ -259,7 +245,7 @@ def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
 def forms_of(word: str) -> tuple[str, ...]:
     """Return the other forms of one word."""
     groups = _GROUP.findall(word)
-    if " " in word or _THOUSANDS.fullmatch(word):
+    if " " in word or ("," in word and _THOUSANDS.fullmatch(word)):
         return ("".join(groups),)
     if len(groups) > MAX_PARTS:
         return ()

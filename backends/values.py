@@ -83,6 +83,8 @@ def fold_value(text: str) -> str:
 def fold_to_bytes(text: str) -> bytes:
     """Normalize a string as :func:`fold_value` does, but return UTF-8, in which most of the work is done."""
     text = text.strip()
+    if text.isascii():
+        return text.lower().encode()
     foreign = beyond_ascii(text)
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
         return text.encode().lower()  # The other characters have no case, so lowering the ASCII letters is enough.

@@ -43,7 +43,7 @@ _TONED_WORD = re.compile(r"[^\W_]+")
 
 def has_tones(text: str) -> bool:
     """Whether at least part of a text is in a language that writes tones."""
-    return len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _MIN_TONAL_SHARE * len(text)
+    return not text.isascii() and len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _MIN_TONAL_SHARE * len(text)
 
 
 def may_have_tones(words: Iterable[str]) -> bool:

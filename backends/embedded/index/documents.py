@@ -107,6 +107,10 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if any(map(has_tones, texts.values())):
         filter_terms.append(TONED)
         columns |= {toned_column(name): toned_words(text[:MAX_INDEXED_CHARS]) for name, text in texts.items()}
+    parts = sorted({form for forms in words.values() for form in forms if " " in form})
+    if parts:
+        # A value for each word, because phrases don't match across values.
+        columns[WORD_PARTS] = analyze("\n".join(parts)).split("\n")
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         filter_terms.append(exists_term(name))
@@ -136,9 +140,6 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if words:
         marked = "\n".join(sorted(words)[:MAX_MARKED_WORDS])
         entry.add_bytes(PARTED_WORDS, marked.encode("utf-8", "surrogatepass"))
-        # A value for each word, because phrases don't match across values.
-        for parts in sorted({form for forms in words.values() for form in forms if " " in form}):
-            entry.add_text(WORD_PARTS, analyze(parts))
     return entry
 
 
