@@ -35,6 +35,7 @@ from app.operations.search_settings import update_settings
 from app.operations.sites import create_site
 from app.runtime import Runtime
 from app.storage.migrate import upgrade
+from benchmarks.crawled_pages import make_crawl
 from tests.conftest import make_settings
 
 LEDGER = Path(__file__).parent / "ledger"
@@ -180,8 +181,10 @@ def measure(folder: Path) -> dict[str, Counts]:
     )
     owner = acting_for(runtime, account)
     sites: dict[str, dict[str, str]] = {}
-    for name in ("short", "manuals", "rules", "written"):
+    site_ids: dict[str, int] = {}
+    for name in ("short", "manuals", "rules", "written", "crawled"):
         site = create_site(runtime, owner, {"name": name, "url": "https://example.com"})
+        site_ids[name] = site.id
         sites[name] = {
             kind: create_key(runtime, owner, site.id, {"name": kind, "type": kind, "expires_at": None})[1]
             for kind in ("private", "search", "public")
@@ -254,6 +257,7 @@ def measure(folder: Path) -> dict[str, Counts]:
 
     row("bulk, 1 short text", write(1), ("1",) * 8)
     row("bulk, 500 short texts", write(500), ("1", "2"))
+    row("crawl, 20 new pages of 4 KB", make_crawl(runtime, owner, site_ids["crawled"], manuals), ("1", "2"))
     runtime.close()
     return rows
 
