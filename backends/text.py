@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -210,11 +210,16 @@ def word_parts(word: str) -> list[str]:
     return [part for piece in pieces for part in _CASE_CHANGE.split(piece) if part]
 
 
-def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the words of a text with their other forms; a form is one word, or several separated by spaces."""
+def words_with_forms(text: str, foreign: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the words of a text with their other forms; a form is one word, or several separated by spaces.
+
+    Args:
+        foreign: The text's non-ASCII characters, if they were computed already.
+    """
+    foreign = beyond_ascii(text) if foreign is None else foreign
     plain = text
-    if not text.isascii():
-        for sign in _TYPOGRAPHIC_SIGNS:
+    for sign in _TYPOGRAPHIC_SIGNS if foreign else ():
+        if sign in foreign:
             plain = plain.replace(sign, "-")
     # The space ends the last word.
     kinds = plain.encode("latin-1", "replace").translate(_KINDS) + b" "
@@ -223,7 +228,7 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
     for chunk in dict.fromkeys([text[kinds.rfind(b" ", 0, start) + 1 : end] for start, end in spans]):
         # A text without spaces is one long word; the cache holds only short ones.
         find = _parted_words if len(chunk) <= MAX_PARTED_CHARS else _parted_words.__wrapped__
-        forms.update(find(chunk))
+        forms |= find(chunk)
         if len(forms) >= MAX_PARTED_WORDS:
             break
     if _MAY_BE_IN_GROUPS.search(kinds):

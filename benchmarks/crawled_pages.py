@@ -21,9 +21,9 @@ from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.run.visits.visitor import Visitor
 from app.crawl.sources import runs
-from app.services.access.callers import Caller
 from app.operations.sources import create_source
 from app.runtime import Runtime
+from app.services.access.callers import Caller
 from schemas.sources import SourceCreateSchema
 
 PAGES = 20

@@ -41,9 +41,14 @@ _MAX_WORD_LETTERS = 40
 _TONED_WORD = re.compile(r"[^\W_]+")
 
 
-def has_tones(text: str) -> bool:
-    """Whether at least part of a text is in a language that writes tones."""
-    return not text.isascii() and len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _MIN_TONAL_SHARE * len(text)
+def has_tones(text: str, foreign: str | None = None) -> bool:
+    """Whether at least part of a text is in a language that writes tones.
+
+    Args:
+        foreign: The text's non-ASCII characters, if they were computed already.
+    """
+    foreign = beyond_ascii(text) if foreign is None else foreign
+    return bool(foreign) and len(_OF_TONAL_TEXTS.findall(foreign)) > _MIN_TONAL_SHARE * len(text)
 
 
 def may_have_tones(words: Iterable[str]) -> bool:

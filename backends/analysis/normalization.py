@@ -180,9 +180,13 @@ def expand_symbols(text: str) -> str:
     return text
 
 
-def analyze(text: str) -> str:
-    """Prepare a document's text for :data:`ANALYZER`."""
-    foreign = beyond_ascii(text)
+def analyze(text: str, foreign: str | None = None) -> str:
+    """Prepare a document's text for :data:`ANALYZER`.
+
+    Args:
+        foreign: The text's non-ASCII characters, if they were computed already.
+    """
+    foreign = beyond_ascii(text) if foreign is None else foreign
     if _TO_COMPOSE.search(foreign) is None:
         return expand_symbols(text)
     text = _composed(text, foreign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -24,12 +24,12 @@ from backends.embedded.index.schema import (
     ID,
     LANGUAGE,
     PARTED_WORDS,
-    SORTED_STANDARD_FIELDS,
     SOURCE,
     STORED_SECTIONS,
     TONED,
     UPDATED_AT,
     WORD_PARTS,
+    column_of,
     empty_term,
     equality_term,
     exists_term,
@@ -39,15 +39,14 @@ from backends.embedded.index.schema import (
     section_term,
     sort_column,
     sortable_term,
-    text_column,
     title_beginning,
     toned_column,
 )
 from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_fields
 from backends.query import FieldKind, FieldKinds
 from backends.sections import SECTIONS, pack, unpack
-from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
-from backends.text import words_with_forms
+from backends.standard_fields import REQUIRED_HIT_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
+from backends.text import beyond_ascii, words_with_forms
 from backends.values import fold_to_sort, parse_instant, value_text
 
 MAX_INDEXED_CHARS = 400_000
@@ -67,46 +66,40 @@ def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 
-def searched_characters(document: Document) -> int:
-    """Return the number of characters of a document that are searched."""
-    texts = (str(document.fields.get(name, "")) for name in TEXT_FIELDS)
-    titles = (section.title for section in document.sections)
-    return sum(min(len(text), MAX_INDEXED_CHARS) for text in texts) + sum(map(len, titles))
+def searched_characters(documents: Iterable[Document]) -> int:
+    """Return the number of characters of documents that are searched, except the titles of sections."""
+    texts = (document.fields.get(name) for document in documents for name in TEXT_FIELDS)
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantivy.Document:
     """Convert a document for indexing; ``dynamic_columns`` must cover its custom fields."""
     fields = document.fields
-    title, excerpt, content = (
-        str(fields.get("title", "")),
-        str(fields.get("excerpt", "")),
-        str(fields.get("content", "")),
-    )
+    texts = {name: str(fields.get(name, ""))[:MAX_INDEXED_CHARS] for name in TEXT_FIELDS}
+    language = recognize(f"{texts['title']} {texts['excerpt'][:200]} {texts['content'][:600]}")
     filter_terms: list[str] = []
-    words: dict[str, Sequence[str]] = {}
-    language = recognize(f"{title} {excerpt[:200]} {content[:600]}")
     columns: dict[str, Any] = {
-        ID: document.id,
-        "title": _with_joined_forms(title, words),
-        "content": _with_joined_forms(content, words),
-        LANGUAGE: language,
-        UPDATED_AT: document.changed_at,
-        FILTER_TERMS: filter_terms,
-    }
-    if title:
-        filter_terms.append(title_beginning(title))
-    if excerpt:
-        columns["excerpt"] = _with_joined_forms(excerpt, words)
-    texts = {"title": title, "excerpt": excerpt, "content": content}
+        ID: document.id, LANGUAGE: language, UPDATED_AT: document.changed_at, FILTER_TERMS: filter_terms
+    }  # fmt: skip
+    if texts["title"]:
+        filter_terms.append(title_beginning(texts["title"]))
+    words: dict[str, Sequence[str]] = {}
+    is_tonal = False
+    for name, text in texts.items():
+        if text:
+            foreign = beyond_ascii(text)
+            is_tonal = is_tonal or has_tones(text, foreign)
+            columns[name] = _with_joined_forms(text, foreign, words)
     if document.sections:
         titles = [section.title for section in document.sections]
         texts[SECTIONS] = " ".join(titles)
-        columns[SECTIONS] = [value for title in titles for value in _with_joined_forms(title, words)]
+        is_tonal = is_tonal or has_tones(texts[SECTIONS])
+        columns[SECTIONS] = [form for title in titles for form in _with_joined_forms(title, None, words)]
         filter_terms += map(section_term, dict.fromkeys(titles))
     columns[COMPOUNDS] = compound_keys(language, chain.from_iterable(columns.get(name, ()) for name in texts))
-    if any(map(has_tones, texts.values())):
+    if is_tonal:
         filter_terms.append(TONED)
-        columns |= {toned_column(name): toned_words(text[:MAX_INDEXED_CHARS]) for name, text in texts.items()}
+        columns |= {toned_column(name): toned_words(text) for name, text in texts.items()}
     parts = sorted({form for forms in words.values() for form in forms if " " in form})
     if parts:
         # A value for each word, because phrases don't match across values.
@@ -114,8 +107,12 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         filter_terms.append(exists_term(name))
-        if _add_sort_key(columns, name, value, dynamic_columns):
-            filter_terms.append(sortable_term(name))
+        column = None if isinstance(value, list) else column_of(name, dynamic_columns)
+        if column is not None:
+            key = parse_instant(value) if column == DATE else sort_text(value)
+            if key is not None:
+                columns[column] = key
+                filter_terms.append(sortable_term(name))
         if not isinstance(value, str):
             facets[name] = _add_values(columns, filter_terms, name, value, dynamic_columns)
         elif name != ID:
@@ -143,15 +140,14 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     return entry
 
 
-def _with_joined_forms(text: str, words: dict[str, Sequence[str]]) -> list[str]:
+def _with_joined_forms(text: str, foreign: str | None, words: dict[str, Sequence[str]]) -> list[str]:
     """The values to index for a text: itself, and the joined forms of its words."""
-    text = text[:MAX_INDEXED_CHARS]
-    own = words_with_forms(text)
+    own = words_with_forms(text, foreign)
     if not own:
-        return [analyze(text)]
+        return [analyze(text, foreign)]
     words |= own
     joined = {form for forms in own.values() for form in forms if " " not in form}
-    return [analyze(text), analyze(" ".join(sorted(joined)))]
+    return [analyze(text, foreign), analyze(" ".join(sorted(joined)))]
 
 
 def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
@@ -195,22 +191,6 @@ def folder_terms(sort_key: str) -> list[str]:
         terms.append(folder_term(path[: slash + 1]))
         slash = path.find("/", slash + 1)
     return terms
-
-
-def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_columns: Mapping[str, int]) -> bool:
-    """Store a value's sort key in its column. Returns whether the value has one."""
-    if name == DATE:
-        instant = parse_instant(value)
-        if instant is None:
-            return False
-        columns[DATE] = instant
-    elif name in SORTED_STANDARD_FIELDS:
-        columns[sort_column(name)] = sort_text(value)
-    elif name not in STANDARD_FIELDS and not isinstance(value, list):
-        columns[text_column(dynamic_columns[name])] = sort_text(value)
-    else:
-        return False
-    return True
 
 
 def _add_values(

@@ -127,7 +127,7 @@ class OpenWriter:
         """Return the index and its writer, which is opened for the size of these documents if necessary."""
         assert self.index is not None
         if self.writer is None:
-            self.writer = _open_writer(self.index, heap_for(sum(map(searched_characters, documents))))
+            self.writer = _open_writer(self.index, heap_for(searched_characters(documents)))
             # A killed process may leave files behind that would make every later commit fail.
             self.writer.garbage_collect_files()
         return self.index, self.writer
