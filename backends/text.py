@@ -242,8 +242,7 @@ def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
     """Return the words with other forms in a chunk between two spaces, each with these forms."""
     word = written.strip(_AROUND_WORDS)
     words = (word,) if "," in word and _THOUSANDS.fullmatch(word) else _CHAIN.findall(word)
-    forms = {word: forms_of(word) for word in words if len(word) <= MAX_PARTED_CHARS}
-    return {word: own for word, own in forms.items() if own}
+    return {word: forms for word in words if len(word) <= MAX_PARTED_CHARS and (forms := forms_of(word))}
 
 
 @lru_cache(maxsize=16384)

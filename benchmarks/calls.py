@@ -3,10 +3,11 @@
     .venv/bin/python -m benchmarks.calls [--write | --check]
 
 Fixed requests over fixed documents (the project's documentation of November 2026, as pages of 4 KB and as 500 short
-texts, both in ``benchmarks/ledger``) run in this process, on SQLite and the embedded engine. Each row shows the mean of
-all its requests: calls of Python functions and of functions written in C, queries of the engine, SQL statements, and
-steps of the counter store. ``--write`` stores the result in ``benchmarks/ledger/calls.json``; ``--check`` compares it
-with that file and fails if a count differs by more than 2 percent. So growth is a line in a diff that somebody decided.
+texts, both in ``benchmarks/ledger``), and a crawl of such pages, run in this process, on SQLite and the embedded
+engine. Each row shows the mean of all its requests: calls of Python functions and of functions written in C, queries
+of the engine, SQL statements, and steps of the counter store. ``--write`` stores the result in
+``benchmarks/ledger/calls.json``; ``--check`` compares it with that file and fails if a count differs by more than 2
+percent. So growth is a line in a diff that somebody decided.
 """
 
 from __future__ import annotations
