@@ -421,6 +421,7 @@ def test_every_benchmark_has_a_documented_command() -> None:
         "bare_flask",
         "connections",
         "constant_engine",
+        "crawled_pages",
         "fts5_app",
         "installations",
         "queries",
