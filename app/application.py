@@ -21,7 +21,7 @@ from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
-from app.web import error_handlers, headers, request_checks
+from app.web import entrance, error_handlers
 from app.web.callers import find_actor
 from app.web.parsing import PathInteger
 from app.web.policy import require_policies
@@ -75,11 +75,8 @@ def create_app(
     attach(app, runtime)
     watch(runtime.database, find_actor)
     error_handlers.register(app)
-    logs.register(app)
+    entrance.register(app)
     metrics.register(app, runtime)
-    headers.register_compression(app)
-    headers.register(app)
-    request_checks.guard(app)
     runtime.limiter.init_app(app)
     smorest = openapi.create_api(app)
     api.register(smorest)

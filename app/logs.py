@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import time
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from flask import Flask, Response, g, has_request_context, request
-
-access = logging.getLogger("app.access")
+from flask import g, has_request_context
 
 _SECRETS = re.compile(
     r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|whsec_[0-9A-Za-z+/=]+|"
@@ -33,7 +30,7 @@ class JsonFormatter(logging.Formatter):
             "message": redact(record.getMessage()),
         }
         if has_request_context():
-            entry["request_id"] = g.get("request_id")
+            entry["request_id"] = getattr(g.get("admission"), "request_id", None)
         entry.update(getattr(record, "fields", {}))
         if record.exc_info:
             entry["exception"] = redact(self.formatException(record.exc_info))
@@ -67,33 +64,3 @@ def configure(level: str) -> None:
         root.addHandler(handler)
     for noisy in ("urllib3", "alembic"):
         logging.getLogger(noisy).setLevel("WARNING")
-
-
-def register(app: Flask) -> None:
-    """Log every request to ``app`` at INFO: method, path without query string, status, and duration."""
-    app.before_request(_start)
-    app.after_request(_log)
-
-
-def _start() -> None:
-    g.started = time.perf_counter()
-
-
-def _log(response: Response) -> Response:
-    if access.isEnabledFor(logging.INFO):
-        caller = g.get("caller")
-        access.info(
-            "%s %s %s",
-            request.method,
-            request.path,
-            response.status_code,
-            extra={
-                "fields": {
-                    "status": response.status_code,
-                    "ms": round((time.perf_counter() - g.get("started", time.perf_counter())) * 1000, 1),
-                    "account": None if caller is None else caller.account.id,
-                    "key": None if caller is None or caller.key is None else caller.key.id,
-                }
-            },
-        )
-    return response

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -20,8 +20,8 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from flask import Flask, Request, Response, g, request
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from flask import Flask, Request, Response, request
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.mmap_dict import MmapedDict
 from sqlalchemy import func, select
@@ -44,6 +44,7 @@ from app.services.operator_reports import EngineUsage, list_engine_usage
 from app.services.search.mixed_order import MIXED_SEARCHES
 from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
+from app.web.entrance import DURATION, REQUESTS
 from app.web.hosts import is_forwarded, is_loopback
 from app.web.policy import OperationPolicy, set_policy
 from backends.base import SearchBackend
@@ -51,37 +52,6 @@ from backends.errors import BackendError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
-DURATION = Histogram(
-    "http_request_duration_seconds",
-    "Time from the first hook to the answer.",
-    ["endpoint"],
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-def _count_requests(app: Flask) -> None:
-    """Count every request to ``app``."""
-    app.after_request(_observe)
-
-
-def _observe(response: Response) -> Response:
-    endpoint = request.endpoint or "unknown"
-    method = request.method if request.method in _METHODS else "other"
-    requests, duration = _metrics_of(method, endpoint, response.status_code)
-    requests.inc()
-    started = g.get("started")
-    if started is not None:
-        duration.observe(time.perf_counter() - started)
-    return response
-
-
-@lru_cache(maxsize=1024)
-def _metrics_of(method: str, endpoint: str, status: int) -> tuple[Counter, Histogram]:
-    return REQUESTS.labels(method, endpoint, str(status)), DURATION.labels(endpoint)
-
 
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -326,8 +296,7 @@ class _Question(Generic[T]):
 
 
 def register(app: Flask, current_runtime: Runtime) -> None:
-    """Count every request to ``app`` and serve ``/metrics``."""
-    _count_requests(app)
+    """Serve ``/metrics``."""
     installation = InstallationMetrics(current_runtime)
 
     def show() -> Response:

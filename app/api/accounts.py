@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 
 from app.api.views import describe_user, profile_form
 from app.apidoc.openapi import ApiBlueprint
@@ -15,6 +15,7 @@ from app.operations import accounts
 from app.operations.logins import log_in, log_out, register
 from app.runtime import runtime
 from app.services.access.rights import Role
+from app.web.admission import current_admission
 from app.web.auth import ANYONE, LOGGED_IN, MANAGING
 from app.web.callers import current_caller, current_client
 from app.web.hosts import service_name
@@ -80,7 +81,7 @@ def login(fields: dict[str, Any]) -> Response:
 @blp.response(200, SuccessSchema)
 def logout(nothing: dict[str, Any]) -> Response:
     """End the session."""
-    log_out(runtime(), g.caller)
+    log_out(runtime(), current_admission().caller)
     response = json_answer({"success": True})
     response.headers.add("Set-Cookie", cookie_header(request, None))
     return response

@@ -9,6 +9,7 @@ from app.clock import now
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
+from app.web.admission import current_admission
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY
 from app.web.callers import current_caller, current_visitor
 from app.web.policy import OperationPolicy
@@ -26,7 +27,7 @@ def report_click(fields: dict[str, Any]) -> dict[str, Any]:
     """Report a click on a result, for analytics. Repeating the same click has no effect."""
     current_runtime = runtime()
     site_id = _site_of_key(current_caller())
-    visitor = current_visitor(site_id, fields["session_id"])
+    visitor = current_visitor(current_admission(), site_id, fields["session_id"])
     click = make_click(
         current_runtime.settings.secret_key,
         site_id,

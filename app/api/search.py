@@ -12,8 +12,9 @@ from app.apidoc.openapi import ApiBlueprint
 from app.errors import ApiError, ErrorCode
 from app.plans import describe_quota
 from app.services.search.encoding import encode_results, make_query, parse_fields
+from app.web.admission import current_admission
 from app.web.auth import SEARCHING
-from app.web.callers import current_caller, current_visitor
+from app.web.callers import current_visitor
 from app.web.charges import search_site, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
@@ -73,19 +74,20 @@ def _unknown_parameter(name: str, probable_name: str | None) -> dict[str, str]:
 
 def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = ()) -> Response:
     """Choose the site, search it, record the search, and return the response."""
-    caller = current_caller()
+    admission = current_admission()
+    caller = admission.known_caller
     query = make_query(parameters)
     if query.explain and caller.kind == "search":
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, "A search key gets no explanations; use a private key, or omit explain."
         )
     site = choose_searched_site(caller, parameters["site_id"])
-    visitor = current_visitor(site.id, parameters["session_id"])
-    outcome = search_site(site, query, visitor, parse_fields(parameters["fields"]))
+    visitor = current_visitor(admission, site.id, parameters["session_id"])
+    outcome = search_site(admission, site, query, visitor, parse_fields(parameters["fields"]))
     results = encode_results(
         outcome.query, parameters["q"], outcome.timed, outcome.hits, outcome.query_id, outcome.links
     )
     if warnings:
         results["warnings"] = warnings
-    remaining = describe_quota(caller.account.limits.searches_per_day, used_today())
+    remaining = describe_quota(caller.account.limits.searches_per_day, used_today(admission))
     return json_answer({"results": results, "remaining_quota": remaining})

@@ -23,6 +23,7 @@ from app.services.access.engine_keys import CredentialsStopped, direct_keys, gat
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
 from app.services.usage.month_usage import encode_csv, find_month
+from app.web.admission import current_admission
 from app.web.auth import ANY_KEY, MANAGING
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_logged_search, used_today
@@ -76,7 +77,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         "index": site.engine_index if direct else site.index,
         "domain": site.domain,
         "plan": caller.account.plan,
-        "limits": describe_quota(limits.searches_per_day, used_today()),
+        "limits": describe_quota(limits.searches_per_day, used_today(current_admission())),
         "usage_limits": {
             "max_indexed_pages": limit_or_unlimited(limits.documents),
             "search_queries_per_month": limit_or_unlimited(monthly),
@@ -180,9 +181,9 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
         raise field_error("timestamp", "out_of_range", "must be at most 30 days in the past")
     if entry["query"].strip() == MATCH_ALL:
         return {"success": True}
-    if caller.kind == "public" and not count_logged_search():
+    if caller.kind == "public" and not count_logged_search(current_admission()):
         return {"success": True, "counted": False}
-    visitor = current_visitor(key.site_id, entry["session_id"])
+    visitor = current_visitor(current_admission(), key.site_id, entry["session_id"])
     runtime().events.record(
         SearchEvent(
             site_id=key.site_id,

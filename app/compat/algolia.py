@@ -21,6 +21,7 @@ from app.operations.searches import SearchOutcome
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.search.budget import ResponseBudget
+from app.web.admission import current_admission
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import search_site
@@ -255,12 +256,13 @@ def _run(
     """Run one search. Only the first of several searches with the same text is recorded for analytics."""
     search = make_search(parameters, index, site)
     text = normal_form(search.query.text)
-    visitor = None if text in recorded_texts else typing_visitor(site.id)
+    admission = current_admission()
+    visitor = None if text in recorded_texts else typing_visitor(admission, site.id)
     recorded_texts.add(text)
     fields: Set[str] | None = {"id", "title", "url", *site.kinds}
     if search.shape is not None:
         fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
-    return encode_answer(search, search_site(site, search.query, visitor, fields), site, budget)
+    return encode_answer(search, search_site(admission, site, search.query, visitor, fields), site, budget)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:

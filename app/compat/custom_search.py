@@ -18,6 +18,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.operations.searches import SearchOutcome
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import TimedResult
+from app.web.admission import current_admission
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import search_site
@@ -248,9 +249,10 @@ def custom_search(parameters: dict[str, Any]) -> Response:
     site = choose_searched_site(current_caller(), None)
     query = make_search_query(parameters, site, now().date())
     narrowing = read_narrowing(parameters, site)
-    visitor, fields = current_visitor(site.id, None), shown_fields(site)
+    admission, fields = current_admission(), shown_fields(site)
+    visitor = current_visitor(admission, site.id, None)
     if narrowing is None:
-        outcome = search_site(site, query, visitor, fields)
+        outcome = search_site(admission, site, query, visitor, fields)
     else:
         outcome = search_narrowed(site, query, narrowing, visitor, fields)
     return json_answer(encode_answer(parameters, outcome, site, base_url()))

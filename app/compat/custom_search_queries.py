@@ -24,6 +24,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
 from app.services.search.encoding import MAX_SORT_KEYS, encode_hits, for_site
 from app.services.search.search import Visitor, find_ids
+from app.web.admission import current_admission
 from app.web.charges import require_search
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf, all_of
 from backends.query import NO_EFFECTS, Boost, Highlight, SearchQuery, SortKey
@@ -241,7 +242,7 @@ def search_narrowed(
     The total is exact if all hits were checked, otherwise an estimate.
     """
     started = time.perf_counter()
-    require_search()
+    require_search(current_admission())
     current_runtime = runtime()
     searcher = current_runtime.searcher
     boosted = replace(site, settings=replace(site.settings, boosts=(*site.settings.boosts, *narrowing.boosts)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, cast
 
 import flask
 from flask_limiter import Limit, Limiter, RateLimitExceeded
 from limits.storage import Storage
 
-from app import clock
 from app.counters import create_counters
 from app.counters.base import CounterStore
 from app.counters.metering import UNLIMITED, milliseconds, window_end
@@ -101,20 +102,17 @@ class RequestLimits:
         reserve: The search to charge now, if any.
         intent: The intent that the search may belong to.
         credentials_of: Account whose credential version to return.
-        header_keys: Keys of the windows that the ``X-RateLimit-*`` headers may describe. The headers describe the
-            window with the fewest hits left. If empty, they describe the first window.
     """
 
     windows: tuple[WindowRequest, ...]
     reserve: UsageReservation | None = None
     intent: IntentRequest | None = None
     credentials_of: int | None = None
-    header_keys: tuple[str, ...] = ()
 
-    def window_shown(self, states: tuple[WindowState, ...]) -> WindowState | None:
-        """Return the state that the headers describe; ``None`` without windows."""
-        eligible = [state for state in states if state.key in self.header_keys] if self.header_keys else states[:1]
-        return min(eligible, key=lambda state: state.remaining, default=None)
+    def unused(self, now: float) -> tuple[WindowState, ...]:
+        """Return the windows as they are before any request."""
+        now_ms = milliseconds(now)
+        return tuple(WindowState(*window, 0, window_end(now_ms, window.seconds)) for window in self.windows)
 
 
 class RequestLimitExceeded(RateLimitExceeded):
@@ -135,62 +133,39 @@ class RequestLimitExceeded(RateLimitExceeded):
 
 
 class RequestLimiter(Limiter):
-    """Flask-Limiter over a counter store.
-
-    Every response to a request that was checked, or for which :meth:`show` was called, gets ``X-RateLimit-Limit``,
-    ``-Remaining``, and ``-Reset``. The error handler sets ``Retry-After``, because it belongs to rejections only.
-    """
+    """Flask-Limiter over a counter store."""
 
     def __init__(self, store: CounterStore) -> None:
         super().__init__(
             lambda: flask.request.remote_addr or "",
             storage_uri=f"{SCHEME}{store.name}://",
             storage_options=cast("dict[str, str | int]", {"store": store}),
-            # The library's headers cover only the limits that it checks. ``_write_headers`` covers all of them.
+            # The library's headers cover only the limits that it checks. ``rate_headers`` covers all of them.
             headers_enabled=False,
             swallow_errors=False,
         )
         self.store = store
 
-    def init_app(self, app: flask.Flask) -> None:
-        """Register with the application."""
-        super().init_app(app)
-        app.after_request(self._write_headers)
-
-    def check_request_limits(self, limits: RequestLimits, *, now: float | None = None) -> ConsumeOutcome:
-        """Count the current request and charge its search, in one step of the store.
+    def check_request_limits(self, limits: RequestLimits, *, now: float) -> ConsumeOutcome:
+        """Count a request and charge its search, in one step of the store.
 
         An exhausted daily quota does not raise here, because other errors take precedence over it. The outcome shows it
         (``reservation`` is ``None``).
 
         Raises:
             RequestLimitExceeded: A window was full; nothing was counted.
-            CountersUnavailable: The store is unavailable. The headers then describe an unused window.
+            CountersUnavailable: The store is unavailable.
         """
-        now = clock.now().timestamp() if now is None else now
-        try:
-            outcome = self.store.consume(
-                limits.windows,
-                reserve=limits.reserve,
-                intent=limits.intent,
-                credentials_of=limits.credentials_of,
-                now=now,
-            )
-        except CountersUnavailable:
-            untouched = (
-                WindowState(*window, 0, window_end(milliseconds(now), window.seconds)) for window in limits.windows
-            )
-            self.show(limits.window_shown(tuple(untouched)))
-            raise
+        outcome = self.store.consume(
+            limits.windows,
+            reserve=limits.reserve,
+            intent=limits.intent,
+            credentials_of=limits.credentials_of,
+            now=now,
+        )
         if outcome.refused is not None:
-            self.show(outcome.refused)
             raise RequestLimitExceeded(outcome.refused, now, outcome)
-        self.show(limits.window_shown(outcome.windows))
         return outcome
-
-    def show(self, window: WindowState | None) -> None:
-        """Describe this window in the headers of the current response; ``None`` for no headers."""
-        flask.g.window_shown = window
 
     def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
         """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
@@ -201,14 +176,22 @@ class RequestLimiter(Limiter):
         if not in_middleware or self.limit_manager._blueprint_limits:
             super()._check_request_limit(callable_name, in_middleware)
 
-    def _write_headers(self, response: flask.Response) -> flask.Response:
-        window: WindowState | None = flask.g.get("window_shown")
-        if window is not None:
-            headers = response.headers
-            headers.add("X-RateLimit-Limit", str(_amount(window)))
-            headers.add("X-RateLimit-Remaining", str(window.remaining))
-            headers.add("X-RateLimit-Reset", str(window.reset_at))
-        return response
+
+def shown_window(windows: Iterable[WindowState]) -> WindowState | None:
+    """Return the window that the headers describe: of those of a minute, the one with the fewest hits left."""
+    return min([window for window in windows if window.seconds == 60], key=_remaining, default=None)
+
+
+_remaining = attrgetter("remaining")
+
+
+def rate_headers(window: WindowState) -> tuple[tuple[str, str], ...]:
+    """Return the headers that describe a window. ``Retry-After`` is not one of them, since it belongs to rejections."""
+    return (
+        ("X-RateLimit-Limit", str(_amount(window))),
+        ("X-RateLimit-Remaining", str(window.remaining)),
+        ("X-RateLimit-Reset", str(window.reset_at)),
+    )
 
 
 _UNITS = {1: "second", 60: "minute", 3600: "hour", 86_400: "day"}

@@ -25,6 +25,7 @@ from app.services.search.budget import ResponseBudget
 from app.services.search.search import Visitor
 from app.services.search.suggestions import encode_suggestions
 from app.storage.database import is_unavailable
+from app.web.admission import current_admission
 from app.web.auth import ANYONE, GATEWAY
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import require_search
@@ -223,10 +224,11 @@ def search_index_by_query(uid: str) -> Response:
 
 
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
-    budget = runtime().searcher.new_budget()
+    admission = current_admission()
+    budget = admission.runtime.searcher.new_budget()
     search = make_engine_search(parameters, site, budget.available)
-    require_search()
-    return json_answer(_run(site, search, budget, typing_visitor(site.id)))
+    require_search(admission)
+    return json_answer(_run(site, search, budget, typing_visitor(admission, site.id)))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -237,11 +239,12 @@ def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))["queries"]
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
-    budget = runtime().searcher.new_budget()
+    admission = current_admission()
+    budget = admission.runtime.searcher.new_budget()
     pairs = enumerate(zip(queries, covered, strict=True))
     searches = [_inside(at, make_engine_search, query, site, budget.available) for at, (query, site) in pairs]
-    require_search()
-    visitor = typing_visitor(covered[0].id) if covered else None
+    require_search(admission)
+    visitor = typing_visitor(admission, covered[0].id) if covered else None
     # Several queries with the same text are one search: the first gets the hits, the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
@@ -271,7 +274,7 @@ def search_facet(uid: str) -> Response:
     site = _covered_site(uid)
     parameters = _load(_FACET_SEARCH_SCHEMA, read_json_once(request))
     query = make_facet_query(parameters, site)
-    require_search()
+    require_search(current_admission())
     try:
         timed = runtime().searcher.run(site, query)
     except ApiError as error:

@@ -33,7 +33,7 @@ from app.pages import (
     webhooks,
 )
 from app.pages.analytics import inbox, reports
-from app.pages.negotiation import MethodOverride, View, add_pages, note_choice
+from app.pages.negotiation import MethodOverride, View, add_pages
 from app.pages.operator import accounts as operator_accounts
 from app.pages.operator import charts as operator_charts
 from app.pages.operator import health as operator_health
@@ -234,6 +234,5 @@ def register(app: Flask, api: Api) -> None:
     for method, rule, endpoint, view, policy in OWN_FORMS:
         app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
-    app.after_request(note_choice)
     app.extensions["error_responders"].append(negotiation.render_error_page)
     app.wsgi_app = MethodOverride(app.wsgi_app, app.config["MAX_BODY_BYTES"])  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, g, make_response, request
+from flask import Response, make_response, request
 from markupsafe import Markup
 
 from app.errors import ApiError, ErrorCode
@@ -31,6 +31,7 @@ from app.pages.negotiation import local_path, see_other, wants_page
 from app.runtime import runtime
 from app.services.access.sessions import offer_members
 from app.services.accounts.oidc import is_connected
+from app.web.admission import current_admission
 from app.web.callers import current_caller, current_client
 from app.web.hosts import service_name
 from app.web.parsing import read_form_body
@@ -64,7 +65,8 @@ def show_entrance() -> str | Response:
         with_password = {"method": "POST", "action": request.path, "fields": fields}
         without = {"method": "GET", "action": "/login/oidc", "fields": []}
         return json_answer({"form": with_password if has_passwords else without})
-    if g.caller is not None and g.caller.kind == "session":
+    caller = current_admission().caller
+    if caller is not None and caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))
     if request.path == "/register" and not has_passwords:
         return see_other("/login", next=request.args.get("next"))
@@ -108,7 +110,7 @@ def enter() -> Response:
 
 def leave() -> Response:
     """Log out."""
-    log_out(runtime(), g.caller)
+    log_out(runtime(), current_admission().caller)
     return _log_out_to_home("logged-out")
 
 
@@ -182,7 +184,8 @@ def connect_login() -> Response:
 def finish_login() -> Response:
     """Log in a user who returns from the provider, or let the user choose an account."""
     refill_on_error(show_failure, statuses=FAILURES)
-    member_id = g.caller.member_id if g.caller is not None else None
+    caller = current_admission().caller
+    member_id = None if caller is None else caller.member_id
     members, is_asked, next = oidc.finish(
         runtime(), current_client(), request.cookies.get(ATTEMPT_COOKIE, ""), request.args.to_dict(), member_id
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Response, g
+from flask import Response
 
 from app.apidoc.openapi import document
 from app.clock import today
@@ -33,6 +33,7 @@ from app.services import sites
 from app.services.access.keys import is_box_used
 from app.services.analytics.examples import find_site_with_examples
 from app.services.analytics.reports import get_analytics
+from app.web.admission import find_caller
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.responses import json_answer
@@ -66,7 +67,7 @@ def show_home() -> str | Response:
         base_url=base,
         is_open=runtime().settings.registration,
         docs_search_key=runtime().settings.docs_search_key,
-        cards=make_cards(runtime(), g.get("caller")),
+        cards=make_cards(runtime(), find_caller()),
         rule=rule_sentence(EXAMPLE_RULE, EXAMPLE_TITLES),
     )
 

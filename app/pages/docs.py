@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from flask import Response, current_app, g, redirect, request
+from flask import Response, current_app, redirect, request
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
@@ -33,8 +33,8 @@ from app.errors import ApiError, ErrorCode
 from app.pages.layout import code_spans, render
 from app.pages.search_box import allow_engine, box_options
 from app.runtime import runtime
-from app.services.access.callers import Caller
 from app.services.sites import list_sites
+from app.web.admission import find_caller
 from app.web.hosts import base_url
 from app.web.responses import json_answer
 
@@ -310,7 +310,7 @@ def _page(template: str, name: str, **values: Any) -> Response:
 
 def _sites() -> list[dict[str, Any]]:
     """Return the logged-in user's sites."""
-    caller: Caller | None = g.get("caller")
+    caller = find_caller()
     if caller is None or caller.kind != "session":
         return []
     with runtime().database.read() as session:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from flask import Flask, Response, g, render_template, request
+from flask import Flask, Response, render_template, request
 from markupsafe import Markup, escape
 
 from app.clock import isoformat, now
@@ -17,6 +17,7 @@ from app.crawl.sources.sources import OpenRun, find_first_crawl
 from app.feature_settings import FOOTER_LINKS
 from app.models import Site
 from app.runtime import runtime
+from app.web.admission import find_caller
 from app.web.auth import ANYONE, SESSION_COOKIE
 from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
@@ -111,7 +112,7 @@ def render(template: str, **values: Any) -> str:
     settings = runtime().settings
     return render_template(
         template,
-        who=g.get("caller"),
+        who=find_caller(),
         has_cookie=SESSION_COOKIE in request.cookies,
         notice=notice,
         here=request.path,

@@ -70,13 +70,6 @@ def is_page_request() -> bool:
     return not request.path.startswith(_NEVER_PAGES) and wants_page()
 
 
-def note_choice(response: Response) -> Response:
-    """Add ``Accept`` and ``Cookie`` to the ``Vary`` header of responses from URLs that also serve pages."""
-    if policy_of(request.endpoint).has_page:
-        response.vary.update(("Accept", "Cookie"))
-    return response
-
-
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 

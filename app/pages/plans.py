@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flask import g
 from sqlalchemy.orm import Session
 
 from app.clock import today
@@ -13,10 +12,10 @@ from app.pages.layout import render
 from app.pages.plan_cards import UPGRADE, make_cards, plan_title
 from app.plans import PlanLimits
 from app.runtime import runtime
-from app.services.access.callers import Caller
 from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
+from app.web.admission import current_admission
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 
@@ -102,7 +101,7 @@ ROWS = (
 def show_plans() -> str:
     """Show all plans, and the caller's usage if the caller may manage the account."""
     current_runtime = runtime()
-    caller: Caller | None = g.caller
+    caller = current_admission().caller
     account = caller.account if caller is not None and MANAGING.allows(caller) else None
     meters: tuple[Meter, ...] = ()
     if account is not None:

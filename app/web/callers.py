@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from flask import g, has_request_context, request
+from flask import Request, request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -18,12 +18,11 @@ from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name
 from app.services.search.search import Visitor
 from app.services.sites import get_site
-from app.services.usage.quota import address_key
-from app.web.hosts import client_address
+from app.web.admission import Admission, current_admission, find_admission
 from schemas.search import MAX_SESSION_LENGTH
 
-CHANNEL_HEADER = "X-Search-Channel"
-PAGE_HEADER = "X-Search-Page"
+CHANNEL_HEADER = "HTTP_X_SEARCH_CHANNEL"
+PAGE_HEADER = "HTTP_X_SEARCH_PAGE"
 BOX = "box"
 CHANNELS = {"algolia": "algolia", "custom_search": "google"}
 """Maps blueprints to the channels of their searches."""
@@ -31,8 +30,7 @@ CHANNELS = {"algolia": "algolia", "custom_search": "google"}
 
 def current_caller() -> Caller:
     """Return the caller of an operation that requires identification."""
-    caller: Caller = g.caller
-    return caller
+    return current_admission().known_caller
 
 
 def load_site(site_id: int) -> Site:
@@ -47,17 +45,8 @@ def load_site(site_id: int) -> Site:
 
 def current_client() -> Client:
     """Return the client that sent the request."""
-    address = _ip_address()
-    return Client(address, address_key(address, runtime().settings.secret_key), request.user_agent.string)
-
-
-def _ip_address() -> str:
-    return client_address(request, runtime().settings.trusted_proxies)
-
-
-def address() -> str:
-    """Return a hash of the caller's IP address, for use as a key."""
-    return current_client().key
+    admission = current_admission()
+    return Client(admission.ip_address, admission.address, request.user_agent.string)
 
 
 def holder(caller: Caller) -> str:
@@ -66,7 +55,7 @@ def holder(caller: Caller) -> str:
     return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
 
-def current_visitor(site_id: int, session_id: str | None) -> Visitor:
+def current_visitor(admission: Admission, site_id: int, session_id: str | None) -> Visitor:
     """Return the visitor of the request.
 
     Keys in web pages can be used by anyone with any session ID, so their visitors are distinguished by IP address.
@@ -76,32 +65,35 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
         site_id: The searched site.
         session_id: Session ID from the client.
     """
-    kind = current_caller().kind
+    req: Request = request._get_current_object()  # type: ignore[attr-defined]
+    kind = admission.known_caller.kind
     if kind in ("public", "engine"):
-        number: int | None = runtime().visitor_keys.address_visitor(site_id, _ip_address())
+        number: int | None = admission.runtime.visitor_keys.address_visitor(site_id, admission.ip_address)
     else:
         number = session_visitor(site_id, session_id) if session_id else None
-    return Visitor(session_id, number, _channel(kind), _page())
+    return Visitor(session_id, number, _channel(req, kind), _page(req))
 
 
-def _channel(kind: str) -> str:
+def _channel(req: Request, kind: str) -> str:
     """Return the channel of the request, which the search box sets in a header."""
-    if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
+    if req.environ.get(CHANNEL_HEADER, "").strip().lower() == BOX:
         return BOX
-    return CHANNELS.get(request.blueprint or "", "gateway" if kind == "engine" else "api")
+    return CHANNELS.get(req.blueprint or "", "gateway" if kind == "engine" else "api")
 
 
-def _page() -> str | None:
+def _page(req: Request) -> str | None:
     """Return the path of the page on which the visitor searches, without query parameters: they may be personal data.
 
     The search box sends it, since browsers by default send only the origin to other sites.
     """
-    url = request.headers.get(PAGE_HEADER) or request.headers.get("Referer") or ""
+    url = req.environ.get(PAGE_HEADER) or req.environ.get("HTTP_REFERER")
+    if not url:
+        return None
     try:
         path = urlsplit(url.strip()).path
     except ValueError:
         return None
-    is_specific = path.startswith("/") and (path != "/" or PAGE_HEADER in request.headers)
+    is_specific = path.startswith("/") and (path != "/" or PAGE_HEADER in req.environ)
     return path if is_specific and len(path) <= MAX_PAGE_LENGTH and path.isprintable() else None
 
 
@@ -110,18 +102,19 @@ def agent_visitor() -> Visitor:
     return Visitor(None, None, AGENT)
 
 
-def typing_visitor(site_id: int) -> Visitor | None:
+def typing_visitor(admission: Admission, site_id: int) -> Visitor | None:
     """Return the visitor of a search-as-you-type request; ``None`` for previews, and without analytics.
 
     Args:
         site_id: The searched site.
     """
-    if current_caller().is_preview or request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
+    caller = admission.known_caller
+    if caller.is_preview or request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
         return None
     session_id = request.headers.get("X-Search-Session", "").strip()
     if not (0 < len(session_id) <= MAX_SESSION_LENGTH and session_id.isprintable()):
-        session_id = runtime().visitor_keys.address_session(holder(current_caller()), _ip_address())
-    return current_visitor(site_id, session_id)
+        session_id = admission.runtime.visitor_keys.address_session(holder(caller), admission.ip_address)
+    return current_visitor(admission, site_id, session_id)
 
 
 def find_actor(session: Session) -> Actor:
@@ -129,9 +122,10 @@ def find_actor(session: Session) -> Actor:
     actor = current_actor()
     if actor is not None:
         return actor
-    if has_request_context() and g.get("operator", False):
-        return Actor("operator", "Operator API", address=current_client().address)
-    caller: Caller | None = g.get("caller") if has_request_context() else None
+    admission = find_admission()
+    if admission is not None and admission.is_operator:
+        return Actor("operator", "Operator API", address=admission.ip_address)
+    caller = None if admission is None else admission.caller
     if caller is None:
         return SYSTEM
     if caller.member is not None:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Set
+from dataclasses import dataclass
 
-from flask import Request, Response, g, request
+from flask import Request
 
 from app.clock import now
-from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.counters.limiter import RequestLimitExceeded, RequestLimits, shown_window
 from app.counters.values import (
     AnswerLost,
     ConsumeOutcome,
     CountersUnavailable,
     IntentRequest,
-    Reservation,
     UncountedSearch,
     UsageReservation,
     WindowRequest,
 )
+from app.errors import ApiError
 from app.operations import searches
 from app.operations.attempts import count_uncharged
 from app.operations.searches import SearchOutcome
 from app.plans import QUOTA_REFUSALS
-from app.runtime import Runtime, runtime
+from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import Visitor
@@ -33,8 +34,10 @@ from app.services.usage.quota import (
     logged_window,
     out_of_searches,
     preview_window,
+    visitor_windows,
 )
-from app.web.callers import address, current_caller, holder
+from app.web.admission import Admission
+from app.web.callers import holder
 from app.web.permissions import find_refusal
 from app.web.policy import OperationPolicy
 from backends.query import SearchQuery
@@ -42,98 +45,54 @@ from backends.query import SearchQuery
 log = logging.getLogger(__name__)
 
 
-def plan_windows(policy: OperationPolicy, caller: Caller) -> tuple[WindowRequest, ...]:
-    return bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a request counts and charges, computed once for its caller.
 
-
-def is_permitted(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
-    return find_refusal(req, policy, caller) is None
-
-
-def count_refusal(
-    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
-) -> None:
-    """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
-    # Members search on pages of the dashboard, which have limits of their own.
-    if caller.member is not None or caller.is_preview:
-        return
-    plan = {window.key for window in plan_windows(policy, caller)}
-    if error.window.key not in plan:
-        return
-    minutely = error.window.seconds == MINUTE_SECONDS
-    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
-    if is_permitted(req, policy, caller) and _charge(req, policy)[0]:
-        _note_refused(runtime, caller)
-
-
-def _note_refused(runtime: Runtime, caller: Caller) -> None:
-    try:
-        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
-        runtime.usage_copies.note(caller.account.id)
-    except CountersUnavailable as error:
-        log.error("a rejected search could not be counted: %s", error)
-
-
-def charge_further(
-    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
-) -> ConsumeOutcome:
-    """Charge the remaining searches of a request with several. Either all are charged or none, including the first.
-
-    Raises:
-        RequestLimitExceeded: The account's request limits don't allow all of them.
+    Attributes:
+        refusal: The 403 for a caller who may not use the operation; ``None`` for others. It is raised after counting.
+        plan_windows: Windows that the account's requests share.
+        limits: Limits of the request, with its first search.
+        further_limits: Limits of each further search.
     """
-    reserve, intents = reserve_searches(req, policy, caller)
-    first = outcome.reservation
-    if reserve is None or first is None:
-        return outcome
-    bucket = plan_windows(policy, caller)
-    for intent in intents[1:]:
-        limits = RequestLimits((), reserve, intent._replace(windows=bucket))
-        try:
-            further = runtime.limiter.check_request_limits(limits, now=now().timestamp())
-        except CountersUnavailable as error:
-            log.error("the counter store is unavailable: %s", error)
-            g.uncounted.append(_uncounted(reserve, intent))
-            continue
-        except RequestLimitExceeded as error:
-            _give_back(runtime, first)
-            count_refusal(runtime, req, policy, caller, error)
-            raise
-        # The response shows the usage after the last of the searches.
-        outcome = outcome._replace(used_today=further.used_today)
-        if further.reservation is None:
-            _give_back(runtime, first)
-            return outcome._replace(reservation=None)
-        g.further_charges.append(further.reservation)
-    return outcome
+
+    refusal: ApiError | None
+    plan_windows: tuple[WindowRequest, ...]
+    limits: RequestLimits
+    further_limits: tuple[RequestLimits, ...] = ()
 
 
-def reserve_searches(
-    req: Request, policy: OperationPolicy, caller: Caller
-) -> tuple[UsageReservation | None, list[IntentRequest]]:
-    """Return the charge per search, or ``None``, and the search intent that each query may continue."""
-    if caller.is_preview:
-        return None, []
-    charged, texts = _charge(req, policy)
+def charge_of(req: Request, admission: Admission, caller: Caller) -> Charge:
+    """Return what a request charges, which depends on the caller's rights and plan."""
+    policy, account = admission.policy, caller.account
+    refusal = find_refusal(req, policy, caller)
+    plan = bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
+    windows = plan + visitor_windows(caller, admission.address, reports=policy.reports_usage)
+    credentials_of = None if caller.kind == "session" else account.id
+    is_charged, texts = (False, []) if caller.is_preview else _find_searches(req, policy)
     # A request that is about to be rejected for lack of permission must not be charged.
-    if not charged or not is_permitted(req, policy, caller):
-        return None, []
-    gateway_site_id = None if caller.site is None else caller.site.id
-    reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
-    return reserve, [IntentRequest(_visitor_name(caller, place), text) for place, text in enumerate(texts)]
+    if not is_charged or refusal is not None:
+        return Charge(refusal, plan, RequestLimits(windows, credentials_of=credentials_of))
+    reserve = UsageReservation(
+        account.id, account.limits.searches_per_day, None if caller.site is None else caller.site.id
+    )
+    if not texts:
+        return Charge(None, plan, RequestLimits(windows, reserve, credentials_of=credentials_of))
+    # Requests that continue an intent do not count toward the plan's request limits.
+    visitor = f"{holder(caller)}:{admission.address}"
+    first, *further = [
+        IntentRequest(f"{visitor}:{position}" if position else visitor, text, plan)
+        for position, text in enumerate(texts)
+    ]
+    return Charge(
+        None,
+        plan,
+        RequestLimits(windows[len(plan) :], reserve, first, credentials_of),
+        tuple(RequestLimits((), reserve, intent) for intent in further),
+    )
 
 
-def uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
-    """Return the request's searches, to charge when the counter store is available again."""
-    reserve, intents = reserve_searches(req, policy, caller)
-    return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
-
-
-def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> UncountedSearch:
-    return UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)
-
-
-def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
+def _find_searches(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
     """Return whether the request is a charged search, and its queries if it is charged per search intent."""
     # Responses to these methods contain no results.
     if req.method in ("HEAD", "OPTIONS"):
@@ -151,9 +110,87 @@ def _distinct_intents(texts: Iterable[str]) -> list[str]:
     return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
 
 
-def _visitor_name(caller: Caller, place: int) -> str:
-    """Return an ID for a visitor with an engine key: holder, IP address, and position of the query in the request."""
-    return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
+def consume(admission: Admission, limits: RequestLimits) -> ConsumeOutcome:
+    """Count a request, and let the headers of its response describe its limit.
+
+    Raises:
+        RequestLimitExceeded: A limit is reached; nothing was counted.
+        CountersUnavailable: The counter store is unavailable.
+    """
+    moment = now().timestamp()
+    try:
+        outcome = admission.runtime.limiter.check_request_limits(limits, now=moment)
+    except RequestLimitExceeded as error:
+        admission.window = error.window
+        raise
+    except CountersUnavailable:
+        admission.window = shown_window(limits.unused(moment))
+        raise
+    admission.window = shown_window(outcome.windows)
+    return outcome
+
+
+def consume_further(admission: Admission, charge: Charge) -> None:
+    """Charge the remaining searches of a request with several. Either all are charged or none, including the first.
+
+    Raises:
+        RequestLimitExceeded: The account's request limits don't allow all of them.
+    """
+    for limits in charge.further_limits:
+        outcome = admission.outcome
+        if outcome is None or outcome.reservation is None:
+            return
+        try:
+            further = consume(admission, limits)
+        except CountersUnavailable as error:
+            log.error("the counter store is unavailable: %s", error)
+            admission.uncounted += _uncounted(limits)
+            continue
+        except RequestLimitExceeded as error:
+            _give_back(admission)
+            count_refusal(admission, charge, error)
+            raise
+        # The response shows the usage after the last of the searches.
+        admission.outcome = outcome._replace(used_today=further.used_today)
+        if further.reservation is None:
+            _give_back(admission)
+        else:
+            admission.further_charges.append(further.reservation)
+
+
+def uncounted_searches(charge: Charge) -> list[UncountedSearch]:
+    """Return the request's searches, to charge when the counter store is available again."""
+    return [search for limits in (charge.limits, *charge.further_limits) for search in _uncounted(limits)]
+
+
+def _uncounted(limits: RequestLimits) -> list[UncountedSearch]:
+    reserve, intent = limits.reserve, limits.intent
+    if reserve is None:
+        return []
+    intent = None if intent is None else intent._replace(windows=())
+    return [UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)]
+
+
+def count_refusal(admission: Admission, charge: Charge, error: RequestLimitExceeded) -> None:
+    """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
+    caller = admission.caller
+    # Members search on pages of the dashboard, which have limits of their own.
+    if caller is None or caller.member is not None or caller.is_preview:
+        return
+    if error.window.key not in {window.key for window in charge.plan_windows}:
+        return
+    minutely = error.window.seconds == MINUTE_SECONDS
+    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
+    if charge.limits.reserve is not None:
+        _note_refused(admission.runtime, caller)
+
+
+def _note_refused(runtime: Runtime, caller: Caller) -> None:
+    try:
+        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
+        runtime.usage_copies.note(caller.account.id)
+    except CountersUnavailable as error:
+        log.error("a rejected search could not be counted: %s", error)
 
 
 def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
@@ -169,24 +206,27 @@ def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
             runtime.late_charges.give_back(outcome.reservation)
 
 
-def require_search() -> None:
+def require_search(admission: Admission) -> None:
     """Reject the search if it was to be charged but the daily quota is used up, or count it if it is a preview.
 
     Raises:
         ApiError: 429.
     """
-    if current_caller().is_preview:
-        count_preview()
-        return
-    outcome: ConsumeOutcome | None = g.outcome
-    if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
+    caller, outcome = admission.known_caller, admission.outcome
+    if caller.is_preview:
+        count_preview(admission)
+    elif outcome is not None and outcome.reservation is None and outcome.used_today is not None:
         QUOTA_REFUSALS.labels("searches_per_day").inc()
-        _note_refused(runtime(), current_caller())
-        raise out_of_searches(outcome, current_caller().account.limits)
+        _note_refused(admission.runtime, caller)
+        raise out_of_searches(outcome, caller.account.limits)
 
 
 def search_site(
-    site: SiteRecord, search_query: SearchQuery, visitor: Visitor | None, fields: Set[str] | None = None
+    admission: Admission,
+    site: SiteRecord,
+    search_query: SearchQuery,
+    visitor: Visitor | None,
+    fields: Set[str] | None = None,
 ) -> SearchOutcome:
     """Search a site as :func:`app.operations.searches.search_site` does, with the charge reserved for the request.
 
@@ -194,68 +234,62 @@ def search_site(
         ApiError: As there; also 429 if the daily quota is used up.
         BackendUnavailable: The engine is unavailable.
     """
-    require_search()
+    require_search(admission)
     # A response to HEAD contains no results, so it is not recorded as a visitor's search.
-    return searches.search_site(runtime(), site, search_query, None if request.method == "HEAD" else visitor, fields)
+    visitor = None if admission.method == "HEAD" else visitor
+    return searches.search_site(admission.runtime, site, search_query, visitor, fields)
 
 
-def note_failed_search() -> None:
-    """Mark this request's search as failed, regardless of the response status, so that it isn't charged."""
-    g.search_failed = True
-
-
-def count_preview() -> None:
+def count_preview(admission: Admission) -> None:
     """Count an uncharged search on a preview page.
 
     Raises:
         RateLimited: The account has reached its daily limit for these searches.
     """
-    count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
+    window = preview_window(admission.known_caller.account.id)
+    count_uncharged(admission.runtime, (window,), "trial search")
 
 
-def count_logged_search() -> bool:
+def count_logged_search(admission: Admission) -> bool:
     """Count a search logged with a public key, and return whether the visitor's IP address is within the limit.
 
     Raises:
         CountersUnavailable: The counter store is unavailable.
     """
-    window = logged_window(current_caller().account.id, address())
-    return runtime().counters.consume([window], now=now().timestamp()).allowed
+    window = logged_window(admission.known_caller.account.id, admission.address)
+    return admission.runtime.counters.consume([window], now=now().timestamp()).allowed
 
 
-def used_today() -> int:
+def used_today(admission: Admission) -> int:
     """Return the account's number of searches today, including this one; 0 while the counter store is unavailable."""
-    if g.get("counters_away", False):
+    if admission.counters_away:
         return 0
-    outcome: ConsumeOutcome | None = g.outcome
+    outcome = admission.outcome
     if outcome is not None and outcome.used_today is not None:
         return outcome.used_today
-    current_runtime = runtime()
-    caller = current_caller()
-    return current_runtime.counters.usage_of_day(caller.account.id, now().date()).used
+    return admission.runtime.counters.usage_of_day(admission.known_caller.account.id, now().date()).used
 
 
-def settle_search(response: Response) -> Response:
+def settle_search(admission: Admission, status: int) -> None:
     """Refund a failed search. Charge a search that ran without the counter store when the store is available again."""
-    outcome: ConsumeOutcome | None = g.get("outcome")
-    if response.status_code >= 400 or g.get("search_failed", False):
-        if outcome is not None and outcome.reservation is not None:
-            _give_back(runtime(), outcome.reservation)
-            g.outcome = outcome._replace(reservation=None)
+    if status >= 400 or admission.search_failed:
+        _give_back(admission)
     else:
-        for uncounted in g.get("uncounted", ()):
-            runtime().late_charges.charge(uncounted)
-    return response
+        for uncounted in admission.uncounted:
+            admission.runtime.late_charges.charge(uncounted)
 
 
-def _give_back(runtime: Runtime, first: Reservation) -> None:
+def _give_back(admission: Admission) -> None:
     """Refund all searches charged to the request."""
-    for reservation in (first, *g.further_charges):
+    outcome = admission.outcome
+    if outcome is None or outcome.reservation is None:
+        return
+    for reservation in (outcome.reservation, *admission.further_charges):
         try:
-            runtime.counters.refund(reservation=reservation, now=now().timestamp())
+            admission.runtime.counters.refund(reservation=reservation, now=now().timestamp())
         except AnswerLost as error:
             log.error("a failed search is refunded when the counter store responds: %s", error)
         except CountersUnavailable as error:
             log.error("a failed search is refunded later: %s", error)
-            runtime.late_charges.give_back(reservation)
-    g.further_charges = []
+            admission.runtime.late_charges.give_back(reservation)
+    admission.outcome, admission.further_charges = outcome._replace(reservation=None), []

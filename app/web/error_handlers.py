@@ -14,10 +14,10 @@ from app.counters.limiter import RequestLimitExceeded
 from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.operations.imports import ImportInterrupted, progress_sentence
-from app.runtime import runtime
 from app.services.analytics.events import EventJournalUnavailable
 from app.services.usage.quota import RateLimited, refusal
 from app.storage.database import is_unavailable
+from app.web.admission import current_admission
 from app.web.nearest_route import find_nearest_route
 from app.web.parsing import too_large
 from backends.errors import BackendUnavailable, EngineNotAsked
@@ -39,7 +39,7 @@ def register(app: Flask) -> None:
 def respond(error: ApiError) -> Response:
     """Return the response for an error."""
     if isinstance(error, RateLimited):
-        runtime().limiter.show(error.window)
+        current_admission().window = error.window
     responders: list[ErrorResponder] = current_app.extensions["error_responders"]
     for responder in responders:
         response = responder(error)

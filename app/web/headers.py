@@ -19,10 +19,9 @@ import re
 import secrets
 from functools import lru_cache
 
-from flask import Flask, Response, g, request
+from flask import Request, Response
 
-from app.web import hosts
-from app.web.policy import policy_of
+from app.web.admission import Admission
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
@@ -54,14 +53,6 @@ def policy_with_connections(address: str) -> str:
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
 
 
-def register(app: Flask) -> None:
-    """Add these headers to all responses of ``app``. Register before other hooks."""
-    app.before_request(_name_request)
-    hosts.register(app)
-    app.before_request(_answer_preflight)
-    app.after_request(_add_headers)
-
-
 class _Process:
     """Parts of this process's request IDs."""
 
@@ -83,9 +74,10 @@ def make_request_id() -> str:
     return f"{_process.prefix}{next(_process.numbers):016x}"
 
 
-def _name_request() -> None:
-    request_id = request.environ.get("HTTP_X_REQUEST_ID", "")
-    g.request_id = request_id if request_id and _REQUEST_ID.fullmatch(request_id) else make_request_id()
+def choose_request_id(req: Request) -> str:
+    """Return the caller's own request ID if it is valid, otherwise a new one."""
+    request_id: str = req.environ.get("HTTP_X_REQUEST_ID", "")
+    return request_id if request_id and _REQUEST_ID.fullmatch(request_id) else make_request_id()
 
 
 def is_for_browsers(path: str) -> bool:
@@ -93,19 +85,13 @@ def is_for_browsers(path: str) -> bool:
     return path.startswith(BROWSER_PREFIXES) or path in BROWSER_PATHS
 
 
-def is_preflight() -> bool:
+def is_preflight(req: Request) -> bool:
     """Whether the request is a CORS preflight."""
-    return (
-        request.method == "OPTIONS"
-        and "Origin" in request.headers
-        and "Access-Control-Request-Method" in request.headers
-    )
+    return req.method == "OPTIONS" and "Origin" in req.headers and "Access-Control-Request-Method" in req.headers
 
 
-def _answer_preflight() -> Response | None:
-    if not is_preflight() or not is_for_browsers(request.path):
-        return None
-    g.preflight = True
+def answer_preflight() -> Response:
+    """Return the response to a CORS preflight."""
     response = Response(status=204)
     response.headers["Access-Control-Allow-Methods"] = "GET, HEAD, POST, DELETE, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
@@ -113,13 +99,13 @@ def _answer_preflight() -> Response | None:
     return response
 
 
-def _add_headers(response: Response) -> Response:
+def add_headers(req: Request, admission: Admission, response: Response) -> None:
+    """Add the headers of every response, except those about limits."""
     headers = response.headers
-    path = request.path
     # ``add`` takes a third of the time of an assignment, which first looks for headers to replace.
-    headers.add("X-Request-Id", g.get("request_id", ""))
+    headers.add("X-Request-Id", admission.request_id)
     headers.add("X-Content-Type-Options", "nosniff")
-    if is_for_browsers(path):
+    if is_for_browsers(req.path):
         headers.add("Access-Control-Allow-Origin", "*")
         headers.add("Access-Control-Expose-Headers", EXPOSED_HEADERS)
     if response.mimetype == "text/html":
@@ -129,9 +115,10 @@ def _add_headers(response: Response) -> Response:
         headers["Vary"] = "Accept, Cookie"
     else:
         headers.add("Referrer-Policy", REFERRER_POLICY)
-    if not path.startswith("/static/") and "Cache-Control" not in headers:
+        if admission.policy.has_page:
+            response.vary.update(("Accept", "Cookie"))
+    if not req.path.startswith("/static/") and "Cache-Control" not in headers:
         headers.add("Cache-Control", "no-store")
-    return response
 
 
 COMPRESSED_TYPES = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml", "application/json"})
@@ -142,22 +129,17 @@ API_DOCUMENT = "/openapi.json"
 _WITHOUT_WHOLE_BODY = frozenset({204, 206, 304})
 
 
-def register_compression(app: Flask) -> None:
-    """Compress responses of ``app``. Register before the hooks that add headers, so that it runs after them."""
-    app.after_request(compress)
-
-
-def compress(response: Response) -> Response:
+def compress(req: Request, admission: Admission, response: Response) -> Response:
     """Compress the response if that is safe and the client prefers it."""
-    if response.content_type == "application/json" and request.path != API_DOCUMENT:
+    if response.headers.get("Content-Type") == "application/json" and req.path != API_DOCUMENT:
         return response  # The fast path of searches.
-    reflects_nothing = policy_of(request.endpoint).reflects_nothing
-    if not reflects_nothing and (response.mimetype != "text/html" or g.get("caller") is not None):
+    reflects_nothing = admission.policy.reflects_nothing
+    if not reflects_nothing and (response.mimetype != "text/html" or admission.caller is not None):
         return response
     if response.mimetype not in COMPRESSED_TYPES or "Content-Encoding" in response.headers:
         return response
     response.vary.add("Accept-Encoding")
-    encoding = request.accept_encodings.best_match(("gzip", "identity"))
+    encoding = req.accept_encodings.best_match(("gzip", "identity"))
     if encoding != "gzip" or response.status_code in _WITHOUT_WHOLE_BODY:
         return response
     response.direct_passthrough = False
@@ -169,10 +151,10 @@ def compress(response: Response) -> Response:
         # Different bytes need a different tag, so that clients never combine ranges of both.
         response.set_etag(f"{tag}-gzip", weak=bool(is_weak))
     response.headers["Content-Encoding"] = "gzip"
-    is_for_all = reflects_nothing and g.get("caller") is None
+    is_for_all = reflects_nothing and admission.caller is None
     response.set_data((_cached_gzip if is_for_all else _gzip)(content))
     if tag is not None:
-        response.make_conditional(request)
+        response.make_conditional(req)
     return response
 
 

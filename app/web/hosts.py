@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, request
+from flask import Request, request
 from werkzeug.sansio.utils import get_host
 
 from app.errors import ApiError, ErrorCode, field_error
@@ -34,7 +34,7 @@ def client_address(request: Request, trusted_proxies: int) -> str:
 
     IPv6 addresses are reduced to their /64 network, since a client usually has a whole network.
     """
-    forwarded = request.headers.get("X-Forwarded-For")
+    forwarded = request.environ.get("HTTP_X_FORWARDED_FOR")
     address = request.environ.get("REMOTE_ADDR") or "unknown"
     if forwarded is not None:
         if trusted_proxies > 0:
@@ -94,13 +94,13 @@ _LAST_PORT = 65535
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
-def register(app: Flask) -> None:
-    """Reject requests to ``app`` without a valid host. Register before hooks that respond."""
-    app.before_request(_check_host)
+def check_host(req: Request) -> None:
+    """Check the header ``Host``.
 
-
-def _check_host() -> None:
-    environ = request.environ
+    Raises:
+        ApiError: 400 for a header that is missing or no host.
+    """
+    environ = req.environ
     host = environ.get("HTTP_HOST")
     # HTTP/1.0 doesn't require the header.
     if host is None and environ.get("SERVER_PROTOCOL") != "HTTP/1.1":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +13,15 @@ from flask_limiter import Limiter, RateLimitExceeded
 
 from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.limiter import CounterStorage, RequestLimiter, RequestLimitExceeded, RequestLimits
-from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
+from app.counters.limiter import (
+    CounterStorage,
+    RequestLimiter,
+    RequestLimitExceeded,
+    RequestLimits,
+    rate_headers,
+    shown_window,
+)
+from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest, WindowState
 
 NOW = 1_700_000_000.25
 MINUTE = WindowRequest("account minute", 3, 60)
@@ -27,18 +35,32 @@ class Site:
     def __init__(self, counters: CounterStore) -> None:
         self.limits = RequestLimits((MINUTE, DAY))
         self.outcome: Any = None
+        self.windows: tuple[WindowState, ...] = ()
         self.refusal: Any = None
         self.app = flask.Flask("site")
         self.limiter = RequestLimiter(counters)
         self.limiter.init_app(self.app)
         self.app.before_request(self.check)
+        self.app.after_request(self.describe)
         self.app.add_url_rule("/", view_func=lambda: "fine", endpoint="home")
         self.app.register_error_handler(RateLimitExceeded, self.explain)
         self.app.register_error_handler(CountersUnavailable, lambda error: ("away", 503))
         self.client = self.app.test_client()
 
     def check(self) -> None:
-        self.outcome = self.limiter.check_request_limits(self.limits)
+        now = time.time()
+        self.windows = self.limits.unused(now)
+        try:
+            self.outcome = self.limiter.check_request_limits(self.limits, now=now)
+        except RequestLimitExceeded as error:
+            self.windows = (error.window._replace(seconds=60),)
+            raise
+        self.windows = self.outcome.windows
+
+    def describe(self, response: flask.Response) -> flask.Response:
+        window = shown_window(self.windows)
+        response.headers.update({} if window is None else rate_headers(window))
+        return response
 
     def explain(self, error: Exception) -> tuple[str, int, dict[str, str]]:
         assert isinstance(error, RequestLimitExceeded)
@@ -87,11 +109,9 @@ def test_rejection_shows_the_exceeded_limit(site: Site, clock: time_machine.Trav
 
 
 def test_headers_show_the_window_with_the_fewest_requests_left(site: Site) -> None:
-    site.limits = RequestLimits((MINUTE, VISITOR, DAY), header_keys=(MINUTE.key, VISITOR.key))
+    site.limits = RequestLimits((MINUTE, VISITOR, DAY))
     assert site.get() == (200, ("2", "1", "1700000061"), None)
-    site.limits = RequestLimits(
-        (MINUTE, VISITOR._replace(key="another visitor"), DAY), header_keys=(MINUTE.key, VISITOR.key)
-    )
+    site.limits = RequestLimits((MINUTE, VISITOR._replace(key="another visitor"), DAY))
     assert site.get() == (200, ("3", "1", "1700000061"), None)
 
 

@@ -311,7 +311,7 @@ class TestMissingPolicies:
             started.add_url_rule("/one", "forgotten", lambda: "secret")
             started.add_url_rule("/two", "forgotten.too", lambda: "secret")
 
-        monkeypatch.setattr(application.logs, "register", register)
+        monkeypatch.setattr(application.entrance, "register", register)
 
         with pytest.raises(MissingPolicy, match=r": forgotten, forgotten\.too\."):
             create_app(make_settings(tmp_path))

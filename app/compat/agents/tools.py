@@ -15,6 +15,7 @@ from app.compat.agents.files import find_page
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
+from app.web.admission import current_admission
 from app.web.callers import agent_visitor
 from app.web.charges import search_site
 from app.web.parsing import load_values
@@ -145,7 +146,7 @@ def _search(site: SiteRecord, arguments: Any) -> ToolResult:
         sections=1,
     )
     fields = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
-    outcome = search_site(site, query, agent_visitor(), fields)
+    outcome = search_site(current_admission(), site, query, agent_visitor(), fields)
     return {
         "results": [_hit(orjson.loads(hit), site) for hit in outcome.hits],
         "total": outcome.timed.result.total,

@@ -18,9 +18,9 @@ from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
 from app.storage.files import Copy
+from app.web.admission import current_admission
 from app.web.auth import ANY_KEY, Access, TokenPlace
 from app.web.callers import current_caller
-from app.web.charges import note_failed_search
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, load_values, read_json_once
 from app.web.permissions import own_site
@@ -101,7 +101,7 @@ def respond(error: ApiError) -> Response | None:
         return _refuse(error) if _is_from_protocol_client() else None
     message, site = g.answered_message
     if message.method == CALL:
-        note_failed_search()
+        current_admission().search_failed = True
         return json_answer(protocol.encode_result(message, failed_call(error), server_info(site)))
     problem = ProtocolError(protocol.INTERNAL_ERROR, error.message, error.status)
     return json_answer(protocol.encode_error(message.id, problem), error.status)

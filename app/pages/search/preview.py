@@ -32,6 +32,7 @@ from app.services.search.preview import MAX_PREVIEWED_SECTIONS, read_effects
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import site_inactive
+from app.web.admission import current_admission
 from app.web.callers import current_caller, current_visitor, load_site
 from app.web.charges import count_preview, search_site, used_today
 from app.web.parsing import check_query_string, load_values, read_form_body
@@ -160,13 +161,14 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
     shown_fields = parse_fields(parameters["fields"])
     query = make_query(parameters)
     visitor: Visitor | None = None
-    if current_caller().kind == "session":
-        count_preview()
+    admission = current_admission()
+    if admission.known_caller.kind == "session":
+        count_preview(admission)
     else:
-        visitor = current_visitor(site.id, parameters["session_id"])
+        visitor = current_visitor(admission, site.id, parameters["session_id"])
     with runtime().database.read() as session:
         record = site_record(site, read_gains(session, site))
-    return search_site(record, query, visitor, shown_fields)
+    return search_site(admission, record, query, visitor, shown_fields)
 
 
 def _parameters() -> dict[str, Any]:
@@ -220,7 +222,7 @@ def _as_json(site: Site) -> Response:
     encoded = encode_results(
         results.query, request.args["q"], results.timed, results.hits, results.query_id, results.links
     )
-    remaining = describe_quota(current_caller().account.limits.searches_per_day, used_today())
+    remaining = describe_quota(current_caller().account.limits.searches_per_day, used_today(current_admission()))
     return json_answer({"results": encoded, "remaining_quota": remaining})
 
 

@@ -7,7 +7,6 @@ the counter store; ``cpu_limits.py`` shares out CPU time and threads.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from functools import lru_cache
 
 from app.clock import now
@@ -122,16 +121,16 @@ def daily_requests_window(account_id: int, limits: PlanLimits) -> WindowRequest:
     return _account_windows("a", account_id, limits)[1]
 
 
-def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> tuple[WindowRequest, ...]:
+def visitor_windows(caller: Caller, address: str, *, reports: bool = False) -> tuple[WindowRequest, ...]:
     """Return the windows of one visitor of an account's sites; empty for callers that are not visitors.
 
     Args:
-        address: Returns the address key of the client.
+        address: The address key of the client.
         reports: Whether the request is a usage report.
     """
     if caller.kind not in ("public", "engine"):
         return ()
-    visitor = f"{caller.account.id}:{address()}"
+    visitor = f"{caller.account.id}:{address}"
     windows = (WindowRequest(f"v{visitor}", VISITOR_LIMIT, MINUTE_SECONDS),)
     return (*windows, WindowRequest(f"r{visitor}", REPORT_LIMIT, MINUTE_SECONDS)) if reports else windows
 
@@ -146,14 +145,11 @@ def logged_window(account_id: int, address: str) -> WindowRequest:
 
 
 def _account_windows(bucket: str, account_id: int, limits: PlanLimits, factor: int = 1) -> tuple[WindowRequest, ...]:
+    by_minute, by_day = limits.requests_per_minute, limits.requests_per_day
     return (
-        WindowRequest(f"{bucket}{account_id}:m", _times(limits.requests_per_minute, factor), MINUTE_SECONDS),
-        WindowRequest(f"{bucket}{account_id}:d", _times(limits.requests_per_day, factor), DAY_SECONDS),
+        WindowRequest(f"{bucket}{account_id}:m", by_minute and by_minute * factor, MINUTE_SECONDS),
+        WindowRequest(f"{bucket}{account_id}:d", by_day and by_day * factor, DAY_SECONDS),
     )
-
-
-def _times(limit: int | None, factor: int) -> int | None:
-    return None if limit is None else limit * factor
 
 
 def new_sites_window(account_id: int, limits: PlanLimits) -> WindowRequest:

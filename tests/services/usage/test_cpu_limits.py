@@ -28,7 +28,7 @@ from app.services.usage.cpu_limits import (
     working_for,
 )
 from app.services.usage.quota import MEMBERS_FACTOR
-from app.web import request_checks
+from app.web import entrance
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, add_member, member_id
 from tests.conftest import close_app
@@ -44,7 +44,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[time_machine.Traveller]:
 
 def let_requests_take(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Make each request take this much CPU time."""
-    monkeypatch.setattr(request_checks, "cpu_seconds", (step * seconds for step in count()).__next__)
+    monkeypatch.setattr(entrance, "cpu_seconds", (step * seconds for step in count()).__next__)
 
 
 def test_keys_of_an_account_share_a_cpu_limit_that_resets_after_a_minute(
@@ -133,7 +133,7 @@ def stream(
         spent += MEMBER_SECONDS
         return make(*arguments)
 
-    monkeypatch.setattr(request_checks, "cpu_seconds", lambda: spent)
+    monkeypatch.setattr(entrance, "cpu_seconds", lambda: spent)
     monkeypatch.setattr(maker, make_slowly)
     return tenant.browser.get(path.format(site_id=tenant.site_id), headers=headers, buffered=False).iter_encoded()
 
