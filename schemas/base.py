@@ -6,31 +6,68 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, post_load
+from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, missing, post_load
 
 from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, printable_name, unknown_field
 
 
-class BodySchema(Schema):
-    """A JSON body in which unknown fields are errors."""
+class RequestSchema(Schema):
+    """Base of the schemas that read a part of a request."""
 
     error_messages: Any = {  # noqa: RUF012
         "unknown": UNKNOWN,
         "type": Problem("must be a JSON object", "type"),
     }
 
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self._constant_defaults = {
+            name: field.load_default
+            for name, field in self.load_fields.items()
+            if not field.required and not callable(field.load_default)
+        }
+
+    def _deserialize(
+        self,
+        data: Any,
+        *,
+        error_store: Any,
+        many: bool = False,
+        partial: Any = None,
+        unknown: Any = RAISE,
+        index: int | None = None,
+    ) -> Any:
+        """Load one object as marshmallow does, but with no calls for absent fields, where marshmallow makes ten each,
+        and report a limited number of unknown fields."""
+        if many or partial is not None or not isinstance(data, Mapping):
+            return super()._deserialize(
+                data, error_store=error_store, many=many, partial=partial, unknown=unknown, index=index
+            )
+        loaded, known_names = {}, set()
+        for name, field in self.load_fields.items():
+            key = field.data_key or name
+            known_names.add(key)
+            try:
+                if key not in data and name in self._constant_defaults:
+                    value = self._constant_defaults[name]
+                else:
+                    value = field.deserialize(data.get(key, missing), key, data)
+            except ValidationError as error:
+                error_store.store_error(error.messages, key, index=index)
+                continue
+            if value is not missing:
+                loaded[field.attribute or name] = value
+        if unknown == RAISE:
+            for name in islice((name for name in data if name not in known_names), MAX_PROBLEMS + 1):
+                error_store.store_error([unknown_field(name, known_names)], printable_name(name), index)
+        return loaded
+
+
+class BodySchema(RequestSchema):
+    """A JSON body in which unknown fields are errors."""
+
     class Meta:
         unknown = RAISE
-
-    def _deserialize(self, data: Any, *, error_store: Any, unknown: Any = RAISE, **kwargs: Any) -> Any:
-        """Report a limited number of unknown fields, while marshmallow would report all."""
-        if unknown != RAISE or not isinstance(data, Mapping):
-            return super()._deserialize(data, error_store=error_store, unknown=unknown, **kwargs)
-        loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
-        known_names = {name if field.data_key is None else field.data_key for name, field in self.load_fields.items()}
-        for name in islice((name for name in data if name not in known_names), MAX_PROBLEMS + 1):
-            error_store.store_error([unknown_field(name, known_names)], printable_name(name), kwargs.get("index"))
-        return loaded
 
 
 class NothingSchema(BodySchema):
@@ -54,7 +91,7 @@ class LenientBodySchema(BodySchema):
         unknown = EXCLUDE
 
 
-class QuerySchema(Schema):
+class QuerySchema(RequestSchema):
     """Query parameters; unknown ones are ignored.
 
     Attributes:
@@ -62,8 +99,6 @@ class QuerySchema(Schema):
     """
 
     repeated: tuple[str, ...] = ()
-
-    error_messages = BodySchema.error_messages
 
     class Meta:
         unknown = EXCLUDE

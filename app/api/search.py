@@ -41,7 +41,7 @@ ERRORS = (
 @blp.route("/v1/search", methods=["GET"])
 @blp.operation("search", OperationPolicy(SEARCHING, Scope.SEARCH, charges_search=True, searches=True), errors=ERRORS)
 @blp.arguments(SearchQuerySchema, location="query")
-@blp.response(200, SearchAnswerSchema)
+@blp.described_response(200, SearchAnswerSchema)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
     return run_search(parameters, unknown_parameters(request.args, _SEARCH_PARAMETERS))
@@ -55,7 +55,7 @@ def search(parameters: dict[str, Any]) -> Response:
     body=True,
 )
 @blp.arguments(SearchBodySchema)
-@blp.response(200, SearchAnswerSchema)
+@blp.described_response(200, SearchAnswerSchema)
 def search_by_body(parameters: dict[str, Any]) -> Response:
     """Search a site's documents, with the parameters in a JSON body."""
     return run_search(parameters, unknown_parameters(request.args, frozenset()))

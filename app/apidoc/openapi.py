@@ -79,10 +79,23 @@ class ApiBlueprint(SmorestBlueprint):
         super().__init__(*args, **kwargs)
         self.error_examples = error_examples
 
-    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
+    def arguments(self, schema: Any, *, location: str = "json", **options: Any) -> Callable[[View], View]:
         """Parse arguments as in flask-smorest, but share one schema instance among requests: creating one is slow."""
-        reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
-        return reader
+        schema = schema() if isinstance(schema, type) else schema
+        describe = super().arguments(schema, location=location, **options)
+        read = cast("Callable[[View], View]", self.ARGUMENTS_PARSER.use_args(schema, location=location))
+        return lambda view: _described(read(view), describe(view))
+
+    @staticmethod
+    def doc(**described: Any) -> Callable[[View], View]:
+        """Describe a view as flask-smorest does, but without a function around the view."""
+        describe = SmorestBlueprint.doc(**described)
+        return lambda view: _described(view, describe(view))
+
+    def described_response(self, status: int, schema: type[Schema]) -> Callable[[View], View]:
+        """Describe the response of a view that returns it as a :class:`flask.Response`."""
+        describe = self.response(status, schema)
+        return lambda view: _described(view, describe(view))
 
     def error_responder(self, respond: ErrorResponder) -> ErrorResponder:
         """Let a function render errors before others do; it returns ``None`` for errors at other URLs."""
@@ -195,6 +208,12 @@ class ApiBlueprint(SmorestBlueprint):
             return documented
 
         return decorate
+
+
+def _described(view: View, described: Callable[..., Any]) -> View:
+    """Return the view with flask-smorest's description of it, and without the function that smorest put around it."""
+    view._apidoc = described._apidoc  # type: ignore[attr-defined]
+    return view
 
 
 def _with_empty_body(view: View) -> View:

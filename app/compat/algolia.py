@@ -218,7 +218,7 @@ _KEY = {
     parameters=[_KEY],
     requestBody={"required": True, "content": {"application/json": {"schema": AlgoliaRequestsSchema}}},
 )
-@blp.response(200, AlgoliaAnswersSchema)
+@blp.described_response(200, AlgoliaAnswersSchema)
 def search_indexes() -> Response:
     """Run up to ten searches, as Algolia does."""
     queries = _queries()
@@ -242,7 +242,7 @@ def search_indexes() -> Response:
     parameters=[_KEY],
     requestBody={"required": True, "content": {"application/json": {"schema": AlgoliaQuerySchema}}},
 )
-@blp.response(200, AlgoliaAnswerSchema)
+@blp.described_response(200, AlgoliaAnswerSchema)
 def search_one_index(uid: str) -> Response:
     """Run one search, as Algolia does."""
     (parameters,) = _queries()

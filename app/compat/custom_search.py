@@ -243,7 +243,7 @@ def respond(error: ApiError) -> Response | None:
 @blp.route(PATH, methods=["GET"])
 @blp.declare("customSearch", _POLICY, described_errors(_ERRORS, CustomSearchErrorSchema, prefix=_PREFIX))
 @blp.arguments(CustomSearchQuerySchema, location="query")
-@blp.response(200, CustomSearchAnswerSchema)
+@blp.described_response(200, CustomSearchAnswerSchema)
 def custom_search(parameters: dict[str, Any]) -> Response:
     """Search the key's site, as Google's Custom Search JSON API does."""
     site = choose_searched_site(current_caller(), None)

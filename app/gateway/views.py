@@ -205,7 +205,7 @@ def _suggestions_beside(site: SiteRecord, search: EngineSearch) -> dict[str, Any
 @blp.route("/engine/indexes/<uid>/search", methods=["POST"])
 @_operation("engineSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineSearchSchema), parameters=_HEADERS)
-@blp.response(200, EngineAnswerSchema)
+@blp.described_response(200, EngineAnswerSchema)
 def search_index(uid: str) -> Response:
     """Search the key's index."""
     site = _covered_site(uid)
@@ -215,7 +215,7 @@ def search_index(uid: str) -> Response:
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
 @_operation("engineSearchByQuery", _SEARCHES, _SEARCH_ERRORS)
 @blp.doc(parameters=[*query_parameters(EngineSearchSchema), *_HEADERS])
-@blp.response(200, EngineAnswerSchema)
+@blp.described_response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
     """Search the key's index, with the parameters in the query string."""
     site = _covered_site(uid)
@@ -234,7 +234,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 @blp.route("/engine/multi-search", methods=["POST"])
 @_operation("engineMultiSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineMultiSearchSchema), parameters=_HEADERS)
-@blp.response(200, EngineMultiAnswerSchema)
+@blp.described_response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))["queries"]
@@ -268,7 +268,7 @@ def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 @blp.route("/engine/indexes/<uid>/facet-search", methods=["POST"])
 @_operation("engineFacetSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineFacetSearchSchema))
-@blp.response(200, EngineFacetAnswerSchema)
+@blp.described_response(200, EngineFacetAnswerSchema)
 def search_facet(uid: str) -> Response:
     """Search the values of one facet of the matching documents."""
     site = _covered_site(uid)
@@ -294,7 +294,7 @@ def search_facet(uid: str) -> Response:
 @blp.route("/engine/suggest", methods=["POST"])
 @_operation("engineSuggest", _SUGGESTS, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineSuggestSchema))
-@blp.response(200, SuggestionsSchema)
+@blp.described_response(200, SuggestionsSchema)
 def suggest() -> Response:
     """Complete a prefix: frequent queries first, then titles. Not part of Meilisearch's API."""
     return _suggest(_load(_SUGGEST_SCHEMA, read_json_once(request)))
@@ -303,7 +303,7 @@ def suggest() -> Response:
 @blp.route("/engine/suggest", methods=["GET"])
 @_operation("engineSuggestByQuery", _SUGGESTS, _SEARCH_ERRORS)
 @blp.doc(parameters=query_parameters(EngineSuggestSchema))
-@blp.response(200, SuggestionsSchema)
+@blp.described_response(200, SuggestionsSchema)
 def suggest_by_query() -> Response:
     """Complete a prefix, with the parameters in the query string."""
     check_query_string(request)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from flask import Request, current_app, g
+from flask import Request, current_app, g, request
 from gunicorn.http.errors import ParseException
 from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
@@ -25,7 +25,7 @@ from app.importers.json_values import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
 from app.texts.formats import html_to_marked_text, markdown_to_marked_text
 from app.texts.sections import as_field, take_sections
-from app.web.policy import policy_of
+from app.web.admission import current_admission
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import NothingSchema
@@ -59,7 +59,7 @@ MAX_OPEN_BODY_BYTES = 65_536
 def _body_limit(req: Request) -> int:
     config = current_app.config
     limit: int = config["BODY_LIMITS"].get(req.endpoint, config["MAX_BODY_BYTES"])
-    policy = policy_of(req.endpoint)
+    policy = current_admission().policy
     return min(limit, MAX_OPEN_BODY_BYTES) if policy.access.anyone and policy.has_page else limit
 
 
@@ -337,19 +337,11 @@ class StrictParser(FlaskParser):
     """webargs with this API's rules: 400 instead of 422, strict JSON, and unknown fields left to the schema."""
 
     DEFAULT_VALIDATION_STATUS = 400
-    DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {  # noqa: RUF012
-        "json": None,
-        "query": None,
-        "json_optional": None,
-        "hook": None,
-        "documents": None,
-    }
-    __location_map__: dict[str, str | Callable[..., Any]] = {  # noqa: RUF012
-        **FlaskParser.__location_map__,
-        "json_optional": "load_json_optional",
-        "hook": "load_hook",
-        "documents": "load_documents",
-    }
+
+    def parse(self, argmap: Any, req: Request | None = None, *, location: str | None = None, **options: Any) -> Any:
+        """Read a part of the request with a schema."""
+        current: Request = request._get_current_object()  # type: ignore[attr-defined]
+        return load_values(argmap, getattr(self, f"load_{location}")(current, argmap))
 
     def load_json(self, req: Request, schema: Any) -> Any:
         return read_json(req)
@@ -379,18 +371,13 @@ class StrictParser(FlaskParser):
                 _convert(document, to_text)
         return body
 
-    def load_querystring(self, req: Request, schema: Any) -> Any:
+    def load_query(self, req: Request, schema: Any) -> Any:
         check_query_string(req)
         values: dict[str, Any] = req.args.to_dict()  # The first value of a repeated name counts.
         for name in schema.repeated:
             if name in values:
                 values[name] = req.args.getlist(name)
         return values
-
-    def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
-        # webargs nests the messages below the location: json or query.
-        (messages,) = error.normalized_messages().values()  # type: ignore[no-untyped-call]  # marshmallow's has no types.
-        raise invalid(ValidationError(messages)) from error
 
 
 class PathInteger(IntegerConverter):
