@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, cast
 
 import flask
@@ -179,10 +178,11 @@ class RequestLimiter(Limiter):
 
 def shown_window(windows: Iterable[WindowState]) -> WindowState | None:
     """Return the window that the headers describe: of those of a minute, the one with the fewest hits left."""
-    return min([window for window in windows if window.seconds == 60], key=_remaining, default=None)
-
-
-_remaining = attrgetter("remaining")
+    shown: WindowState | None = None
+    for window in windows:
+        if window.seconds == 60 and (shown is None or window.remaining < shown.remaining):
+            shown = window
+    return shown
 
 
 def rate_headers(window: WindowState) -> tuple[tuple[str, str], ...]:

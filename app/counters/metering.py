@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 _DAYS_REMEMBERED = 100_000
@@ -104,6 +105,7 @@ def day_number(day: date) -> int:
     return day.toordinal() - _FIRST_DAY
 
 
+@lru_cache(maxsize=8)
 def day_from_number(number: int) -> date:
     """Return the day with this number; the inverse of :func:`day_number`."""
     return date.fromordinal(number + _FIRST_DAY)

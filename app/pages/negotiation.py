@@ -66,7 +66,7 @@ def _choice(page: View, answer: View) -> View:
 def is_page_request() -> bool:
     """Whether an error of this request is shown as a page."""
     if request.endpoint is not None:
-        return policy_of(request.endpoint).has_page and wants_page()
+        return policy_of(current_app, request.endpoint).has_page and wants_page()
     return not request.path.startswith(_NEVER_PAGES) and wants_page()
 
 

@@ -62,7 +62,7 @@ FOR_OPERATOR = Access(operator=True)
 
 def bearer_token(request: Request) -> str | None:
     """Return the token after ``Bearer`` (case-insensitive), or ``None``."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
@@ -186,7 +186,7 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
         ApiError: 401.
     """
     credentials, key = _find_key(runtime, token, credential_version, _find_key_refusal)
-    return Caller(kind_of(key), credentials.account, key, credential_version=credentials.credential_version)
+    return Caller(_KINDS[key.type], credentials.account, key, credential_version=credentials.credential_version)
 
 
 def _find_key(
@@ -195,13 +195,13 @@ def _find_key(
     credential_version: CredentialVersion | None,
     find_refusal: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
 ) -> tuple[Credentials, KeyRecord]:
-    if not is_well_formed(token):
-        raise invalid_key(token)
     token_hash = hash_token(token, runtime.settings.secret_key)
     # A given version means that the cached entry has already turned out to be outdated.
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and find_refusal(runtime, cached, cached.key) is None:
         return cached, cached.key
+    if not is_well_formed(token):
+        raise invalid_key(token)
     # A key is rejected only based on the database: the cache may predate the key's reactivation.
     with runtime.database.read() as session:
         credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
@@ -214,10 +214,8 @@ def _find_key(
     return credentials, credentials.key
 
 
-def kind_of(key: KeyRecord) -> CallerKind:
-    """Return the kind of caller for a key's type."""
-    kinds: dict[str, CallerKind] = {"public": "public", "search": "search", "private": "private"}
-    return kinds[key.type]
+_KINDS: dict[str, CallerKind] = {"public": "public", "search": "search", "private": "private"}
+"""Maps types of keys to kinds of callers."""
 
 
 def _find_stopped_refusal(key: KeyRecord) -> ApiError | None:
@@ -234,14 +232,15 @@ def _find_stopped_refusal(key: KeyRecord) -> ApiError | None:
 
 def _find_key_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
     """Return the error for a disabled or expired key (401) or an unconfirmed owner (403); ``None`` for a valid key."""
-    return _find_stopped_refusal(key) or (
-        _unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None
-    )
+    refusal = _find_stopped_refusal(key)
+    if refusal is None and _waits_for_confirmation(runtime, credentials.account):
+        return _unconfirmed()
+    return refusal
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
     """Whether the account's keys are blocked until its owner confirms the e-mail address; never without mail."""
-    return runtime.settings.sends_mail and account.confirm_by is not None and account.confirm_by <= now()
+    return account.confirm_by is not None and runtime.settings.sends_mail and account.confirm_by <= now()
 
 
 def _unconfirmed() -> ApiError:

@@ -66,7 +66,8 @@ def charge_of(req: Request, admission: Admission, caller: Caller) -> Charge:
     """Return what a request charges, which depends on the caller's rights and plan."""
     policy, account = admission.policy, caller.account
     refusal = find_refusal(req, policy, caller)
-    plan = bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
+    is_charged = caller.kind == "engine" and policy.charges  # Other callers have one bucket for all operations.
+    plan = bucket_windows(caller, charged=is_charged, is_file=policy.is_file)
     windows = plan + visitor_windows(caller, admission.address, reports=policy.reports_usage)
     credentials_of = None if caller.kind == "session" else account.id
     is_charged, texts = (False, []) if caller.is_preview else _find_searches(req, policy)

@@ -1,7 +1,4 @@
-"""The way of every request: what happens before its view, after it, and when it is over.
-
-Flask has one hook for each of these, so that each can be read from top to bottom.
-"""
+"""The way of every request: what happens before its view, after it, and when it is over."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from prometheus_client import Counter, Histogram
 from app.clock import now
 from app.counters.limiter import rate_headers
 from app.counters.values import WindowState
-from app.runtime import runtime
+from app.runtime import Runtime
 from app.services.usage.cpu_limits import STREAM_SECONDS, cpu_seconds
 from app.services.usage.quota import ADDRESS_LIMIT, MINUTE_SECONDS, address_key
 from app.web import headers, hosts, request_checks
@@ -36,14 +33,7 @@ DURATION = Histogram(
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def register(app: Flask) -> None:
-    """Let all requests to ``app`` pass here."""
-    app.before_request(enter)
-    app.after_request(leave)
-    app.teardown_request(end)
-
-
-def enter() -> Response | None:
+def enter(app: Flask) -> Response | None:
     """Check a request before its view.
 
     Returns:
@@ -55,13 +45,13 @@ def enter() -> Response | None:
     began = time.perf_counter()
     # Access through Flask's proxies is slow, and this runs for every request.
     req: Request = request._get_current_object()  # type: ignore[attr-defined]
-    current_runtime = runtime()
-    settings = current_runtime.settings
+    runtime: Runtime = app.extensions["runtime"]
+    settings = runtime.settings
     ip_address = hosts.client_address(req, settings.trusted_proxies)
     admission = g.admission = Admission(
-        current_runtime,
+        runtime,
         req.method,
-        policy_of(req.endpoint),
+        policy_of(app, req.endpoint),
         headers.choose_request_id(req),
         ip_address,
         address_key(ip_address, settings.secret_key),
@@ -90,7 +80,7 @@ def leave(response: Response) -> Response:
     return response
 
 
-def end(_error: BaseException | None) -> None:
+def end() -> None:
     """Leave the caller's share of threads, and count the request's CPU time."""
     # At teardown, which also runs after an error or a broken connection. A lost place would never be freed.
     admission = find_admission()

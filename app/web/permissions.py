@@ -19,10 +19,11 @@ from app.web.policy import OperationPolicy
 
 def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
     """Return the 403 for a caller who may not use the operation, or ``None``."""
-    blocked = None if policy.access.anyone else _find_block(caller)
-    if blocked is not None:
-        return blocked
-    key = caller.key
+    key, is_open = caller.key, policy.access.anyone
+    if not is_open and caller.account.suspension is not None:
+        return account_suspended(caller.account.suspension)
+    if not is_open and key is not None and caller.account.sites[key.site_id].deleted:
+        return site_inactive(deleted=True)
     if key is not None and key.allowed_origins is not None:
         # Programs other than browsers send no origin. The list restricts only web pages.
         origin = req.environ.get("HTTP_ORIGIN")
@@ -33,7 +34,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
             )
     if not policy.access.allows(caller):
         return _wrong_kind(policy, caller)
-    if caller.member is not None and not policy.access.anyone:
+    if caller.member is not None and not is_open:
         return _lacking_role(caller.member, policy.role_for(req.method))
     if key is None:
         return None
@@ -47,16 +48,6 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
             ErrorCode.INSUFFICIENT_PERMISSION,
             "The key is limited to its own site, and this concerns the whole account; use a key without site_only.",
         )
-    return None
-
-
-def _find_block(caller: Caller) -> ApiError | None:
-    """Return the 403 for a suspended account or for the keys of a deleted site."""
-    reason = caller.account.suspension
-    if reason is not None:
-        return account_suspended(reason)
-    if caller.key is not None and caller.account.sites[caller.key.site_id].deleted:
-        return site_inactive(deleted=True)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flask import Flask, Request, current_app
+from flask import Flask, Request
 from flask.sansio.app import App
 from werkzeug.exceptions import NotFound
 
@@ -122,11 +122,11 @@ def require_policies(app: Flask) -> None:
         raise MissingPolicy(f"Set a policy with set_policy or @blp.operation for: {', '.join(sorted(missing))}.")
 
 
-def policy_of(endpoint: str | None) -> OperationPolicy:
-    """Return the policy of ``endpoint`` in the current application; ``None`` means a request without a route.
+def policy_of(app: App, endpoint: str | None) -> OperationPolicy:
+    """Return the policy of ``endpoint`` of ``app``; ``None`` means a request without a route.
 
     Raises:
         KeyError: The endpoint was added after startup, without a policy.
     """
-    declared: dict[str | None, OperationPolicy] = current_app.extensions[_POLICIES]
+    declared: dict[str | None, OperationPolicy] = app.extensions[_POLICIES]
     return declared[endpoint]

@@ -79,7 +79,8 @@ def check(req: Request, admission: Admission) -> None:
         return
     try:
         caller, charge = _count(req, admission, caller, token)
-        consume_further(admission, charge)
+        if charge.further_limits:
+            consume_further(admission, charge)
     except ApiError as error:
         # The credentials are no longer valid, so the caller is unidentified.
         admission.caller = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -311,7 +312,7 @@ class TestMissingPolicies:
             started.add_url_rule("/one", "forgotten", lambda: "secret")
             started.add_url_rule("/two", "forgotten.too", lambda: "secret")
 
-        monkeypatch.setattr(application.entrance, "register", register)
+        monkeypatch.setattr(application.metrics, "register", lambda app, _: register(app))
 
         with pytest.raises(MissingPolicy, match=r": forgotten, forgotten\.too\."):
             create_app(make_settings(tmp_path))
@@ -344,3 +345,10 @@ def test_each_role_covers_the_lower_roles() -> None:
         [True, True, False],
         [True, True, True],
     ]
+
+
+def test_no_hook_waits_in_vain_for_requests(shared_app: Flask) -> None:
+    """The application calls its entrance instead of hooks. Flask-Limiter's would check decorated blueprints only."""
+    hooks = (shared_app.before_request_funcs, shared_app.after_request_funcs, shared_app.teardown_request_funcs)
+    functions = [getattr(added, "func", added) for by_name in hooks for added in chain(*by_name.values())]
+    assert {function.__module__ for function in functions} == {"flask_limiter._extension", "app.counters.limiter"}

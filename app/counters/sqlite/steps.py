@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from functools import lru_cache
 
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
@@ -53,8 +52,6 @@ _RAISE_DAY = (
     " SET used=max(used, excluded.used), indexing=max(indexing, excluded.indexing)"
 )
 
-_date_of_day = lru_cache(maxsize=8)(day_from_number)
-
 
 def consume(
     execute: Execute,
@@ -65,7 +62,7 @@ def consume(
     now_ms: int,
 ) -> ConsumeOutcome:
     day = now_ms // 86_400_000
-    today = _date_of_day(day)
+    today = day_from_number(day)
     credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
     last_began_ms = -1
     if intent is not None:
@@ -147,7 +144,7 @@ def _continue_intent(
     return ConsumeOutcome(
         states,
         None,
-        Reservation(account_id, site_id, _date_of_day(began_day), begun),
+        Reservation(account_id, site_id, day_from_number(began_day), begun),
         _used(execute, account_id, now_ms // 86_400_000),
         counted.day,
         credential_version,
@@ -168,7 +165,7 @@ def peek(
         states.append(WindowState(*window, *row))
     used = None if usage_of is None else _used(execute, usage_of, day)
     credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
-    return ConsumeOutcome(tuple(states), longest_wait(states), None, used, _date_of_day(day), credential_version)
+    return ConsumeOutcome(tuple(states), longest_wait(states), None, used, day_from_number(day), credential_version)
 
 
 def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[WindowState], now_ms: int) -> None:

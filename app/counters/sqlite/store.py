@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
+from app.counters.metering import Floors, day_from_number, day_number, milliseconds
 from app.counters.sqlite import schema, steps
 from app.counters.sqlite.file import MemoryFile, SharedFile
 from app.counters.sqlite.housekeeper import Execute
@@ -69,7 +69,7 @@ class SqliteCounters(CounterStore):
         now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
         if reserve is not None:
-            self._raise_day(reserve.account_id, now)
+            self._raise_day(reserve.account_id, now_ms)
         return self._run(steps.consume, windows, reserve, intent, credentials_of, now_ms)
 
     def peek(
@@ -93,7 +93,7 @@ class SqliteCounters(CounterStore):
 
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
         if isinstance(search, UncountedSearch):
-            self._raise_day(search.account_id, search.searched_at)
+            self._raise_day(search.account_id, milliseconds(search.searched_at))
         self._run(steps.settle, search, once, milliseconds(now))
 
     def reset(self, keys: Sequence[str]) -> None:
@@ -113,8 +113,9 @@ class SqliteCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        self._raise_day(account_id, now)
-        return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
+        now_ms = milliseconds(now)
+        self._raise_day(account_id, now_ms)
+        return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, now_ms)
 
     def count_refusal(self, account_id: int, *, now: float) -> None:
         self._run(steps.count_refusal, account_id, milliseconds(now))
@@ -155,9 +156,9 @@ class SqliteCounters(CounterStore):
     def close(self) -> None:
         self._file.close()
 
-    def _raise_day(self, account_id: int, now: float) -> None:
+    def _raise_day(self, account_id: int, now_ms: int) -> None:
         """Raise the account's day to its copy elsewhere, once after each opening of the file."""
-        day = day_of(now)
+        day = day_from_number(now_ms // 86_400_000)
         if self.floors.incarnation_of(account_id, day):
             return
         # Before the step that counts, since this queries SQL, and no step may hold the file's lock meanwhile.

@@ -15,7 +15,6 @@ from app.clock import now
 from app.counters.base import CounterStore
 from app.counters.values import CountersUnavailable, WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
-from app.plans import PlanLimits
 from app.services.access.callers import Caller
 from app.services.usage.quota import MEMBERS_FACTOR, MINUTE_SECONDS, rate_limited
 from app.wording import counted, duration
@@ -64,13 +63,10 @@ def spenders_of(caller: Caller | None, address: str) -> tuple[Spender, ...]:
         return Spender(f"cpu:m{caller.member.id}", MEMBER_SECONDS), members
     if caller.kind in ("public", "engine"):
         return (Spender(f"cpu{caller.account.id}:{address}", ADDRESS_SECONDS),)
-    limit = _limit_of(caller.account.limits)
-    return () if limit is None else (Spender(f"cpu:a{caller.account.id}", limit),)
-
-
-def _limit_of(limits: PlanLimits) -> int | None:
-    requests = limits.requests_per_minute
-    return None if requests is None else max(MIN_SECONDS, ceil(requests * SECONDS_PER_REQUEST))
+    requests = caller.account.limits.requests_per_minute
+    if requests is None:
+        return ()
+    return (Spender(f"cpu:a{caller.account.id}", max(MIN_SECONDS, ceil(requests * SECONDS_PER_REQUEST))),)
 
 
 class CpuLimits:
