@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from flask import Request, Response
+from werkzeug.datastructures import Headers
 from werkzeug.http import dump_cookie
 
 from app.runtime import runtime
@@ -14,12 +15,23 @@ from app.services.access import sessions
 from app.web.auth import SESSION_COOKIE
 from app.web.hosts import is_forwarded, is_loopback
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 CSV = "text/csv"
+
+
+class JsonResponse(Response):
+    """A response whose headers are complete, so that werkzeug need not copy them to look for what is missing."""
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        """Return the headers."""
+        return self.headers
 
 
 def json_answer(body: Any, status: int = 200) -> Response:
     """Return ``body`` as a JSON response, encoded by orjson."""
-    return Response(orjson.dumps(body), status=status, content_type="application/json")
+    return JsonResponse(orjson.dumps(body), status=status, content_type="application/json")
 
 
 def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Response:

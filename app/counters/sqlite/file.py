@@ -67,6 +67,7 @@ class SharedFile:
         begin: Callable[[Execute], object],
     ) -> None:
         self.path = path
+        self._name = str(path)
         self._schema = schema
         self._version = version
         self._busy_seconds = busy_seconds
@@ -102,7 +103,7 @@ class SharedFile:
         try:
             execute = self._execute
             # Checked before every step, because a restore may replace the file at any time.
-            if execute is not None and _identity(self.path) != self._opened:
+            if execute is not None and _identity(self._name) != self._opened:
                 self._leave()
                 execute = None
             if execute is None:
@@ -167,7 +168,7 @@ class SharedFile:
             connection.close()
             raise
         self._connection = connection
-        self._opened, self._begun = _identity(self.path), False
+        self._opened, self._begun = _identity(self._name), False
         self._execute = connection.cursor().execute
         if self._housekeeper is None:
             self._housekeeper = Housekeeper(self)
@@ -327,10 +328,10 @@ def _begin_again(execute: Execute, error: sqlite3.OperationalError, deadline: fl
             error = again
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(name: str) -> tuple[int, int] | None:
     """Return device and inode, which distinguish a file from its replacement while the file is open."""
     try:
-        status = path.stat()
+        status = os.stat(name)  # noqa: PTH116 - converting a path takes most of the time
     except OSError:
         return None
     return status.st_dev, status.st_ino
