@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from flask import Response, g, request
+from flask import Request, Response, g, request
 from marshmallow import ValidationError
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
@@ -188,7 +188,7 @@ def _queries() -> list[dict[str, Any]]:
     return queries
 
 
-def searched_texts() -> list[str]:
+def searched_texts(_: Request) -> list[str]:
     """Return the normalized queries of the request."""
     try:
         return [normal_form(query["query"]) for query in _queries()]

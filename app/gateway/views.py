@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from flask import Response, request
+from flask import Request, Response, request
 from marshmallow import Schema, ValidationError
 
 from app.apidoc.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
@@ -123,22 +123,22 @@ def _json_body(schema: type[Schema]) -> dict[str, Any]:
 # --- reading requests
 
 
-def searched_texts() -> list[str]:
-    """Return the normalized queries of the request."""
-    return [_normal_text(text) for text in _sent_texts()[:MAX_QUERIES]]
+def searched_texts(req: Request) -> list[str]:
+    """Return the normalized queries of a request."""
+    return [_normal_text(text) for text in _sent_texts(req)[:MAX_QUERIES]]
 
 
-def _sent_texts() -> list[Any]:
-    if request.method != "POST":
-        return [request.args.get("q", "")]
+def _sent_texts(req: Request) -> list[Any]:
+    if req.method != "POST":
+        return [req.args.get("q", "")]
     try:
-        body = read_json_once(request)
+        body = read_json_once(req)
     except ApiError:
         return []  # The view raises the error.
     if not isinstance(body, dict):
         return []
     # Only a multi-search has a list of queries. Other operations ignore ``queries`` and read ``q``.
-    several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
+    several = req.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
     queries = body["queries"] if several else [body]
     return [query.get("q") for query in queries if isinstance(query, dict)]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from flask import g, has_request_context
 
 from app.counters.values import ConsumeOutcome, Reservation, UncountedSearch, WindowState
+from app.errors import ApiError
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.usage.cpu_limits import Spender
@@ -26,6 +28,7 @@ class Admission:
         caller: ``None`` until the caller is identified, and for unidentified callers.
         is_operator: Whether the request has the operator token.
         shares: Shares of the process's threads that the request occupies.
+        json_body: The JSON body and ``None``, or ``None`` and the error, if it was read before the view.
         window: The limit that the rate limit headers describe; ``None`` for an unused one.
         outcome: The outcome of counting; ``None`` for unidentified callers and without the counter store.
         further_charges: Charges for all searches of the request but the first.
@@ -48,6 +51,7 @@ class Admission:
     is_preflight: bool = False
     shares: list[str | int] = field(default_factory=list)
     spenders: tuple[Spender, ...] = ()
+    json_body: tuple[Any, ApiError | None] | None = None
     window: WindowState | None = None
     outcome: ConsumeOutcome | None = None
     further_charges: list[Reservation] = field(default_factory=list)

@@ -176,15 +176,6 @@ def identify_token(
             return _identify_engine_key(runtime, token, credential_version)
         except GatewayError as error:
             raise invalid_key(token) from error
-    return identify_key(runtime, token, credential_version)
-
-
-def identify_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None = None) -> Caller:
-    """Identify the caller by an API key; see :func:`identify_token`.
-
-    Raises:
-        ApiError: 401.
-    """
     credentials, key = _find_key(runtime, token, credential_version, _find_key_refusal)
     return Caller(_KINDS[key.type], credentials.account, key, credential_version=credentials.credential_version)
 

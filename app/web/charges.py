@@ -99,10 +99,10 @@ def _find_searches(req: Request, policy: OperationPolicy) -> tuple[bool, list[st
     if req.method in ("HEAD", "OPTIONS"):
         return False, []
     if policy.searched_texts is not None:
-        texts = _distinct_intents(policy.searched_texts())
+        texts = _distinct_intents(policy.searched_texts(req))
         return bool(texts), texts
     charges = policy.charges_search
-    return charges() if callable(charges) else charges, []
+    return charges(req) if callable(charges) else charges, []
 
 
 def _distinct_intents(texts: Iterable[str]) -> list[str]:

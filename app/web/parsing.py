@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from flask import Request, current_app, g, request
+from flask import Request, current_app, request
 from gunicorn.http.errors import ParseException
 from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
@@ -184,12 +184,13 @@ def read_json_once(req: Request, *, any_type: bool = False) -> Any:
     """
     # The body is a stream, which can be read only once. An error is cached, too, so that the view reports it in its
     # order.
-    if "json_body" not in g:
+    admission = current_admission()
+    if admission.json_body is None:
         try:
-            g.json_body = (read_json(req, any_type=any_type), None)
+            admission.json_body = (read_json(req, any_type=any_type), None)
         except ApiError as error:
-            g.json_body = (None, error)
-    body, failure = g.json_body
+            admission.json_body = (None, error)
+    body, failure = admission.json_body
     if failure is not None:
         raise failure
     return body

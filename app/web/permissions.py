@@ -32,7 +32,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
                 ErrorCode.ORIGIN_NOT_ALLOWED,
                 "Pages of this origin may not use the key; add the origin to the key's allowed_origins.",
             )
-    if not policy.access.allows(caller):
+    if not (is_open or getattr(policy.access, caller.kind)):
         return _wrong_kind(policy, caller)
     if caller.member is not None and not is_open:
         return _lacking_role(caller.member, policy.role_for(req.method))

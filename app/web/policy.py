@@ -31,8 +31,8 @@ class OperationPolicy:
         uncounted: Whether it skips identification and request limits. Requires access for anyone.
         without_rate_headers: Whether its responses lack ``X-RateLimit-*``.
         searches: Whether it searches or suggests, and therefore continues while the counter store is unavailable.
-        charges_search: Whether it charges a search to the daily quota, or a function that decides for the request.
-        searched_texts: Returns the queries of the current request in normal form. Each is charged once per search
+        charges_search: Whether it charges a search to the daily quota, or a function that decides for a request.
+        searched_texts: Returns the queries of a request in normal form. Each is charged once per search
             intent; empty queries are not charged.
         reports_usage: Whether it also counts toward the limit of usage reports.
         opens_session: Whether it logs a user in or prepares a login, so that it rejects forms of other origins.
@@ -50,8 +50,8 @@ class OperationPolicy:
     uncounted: bool = False
     without_rate_headers: bool = False
     searches: bool = False
-    charges_search: bool | Callable[[], bool] = False
-    searched_texts: Callable[[], Sequence[str]] | None = None
+    charges_search: bool | Callable[[Request], bool] = False
+    searched_texts: Callable[[Request], Sequence[str]] | None = None
     reports_usage: bool = False
     opens_session: bool = False
     reflects_nothing: bool = False

@@ -111,7 +111,8 @@ def check(req: Request, admission: Admission) -> None:
 def _admit_operator(req: Request, admission: Admission) -> None:
     """Count a request of the operator, and attribute its changes to the operator."""
     admission.is_operator = True
-    _enter(admission, "operator", admission.runtime.shares.most)
+    admission.runtime.shares.enter("operator", admission.runtime.shares.most)
+    admission.shares.append("operator")
     try:
         consume(admission, RequestLimits((OPERATOR_WINDOW,)))
     except CountersUnavailable as error:
@@ -212,20 +213,18 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 def _enter_shares(admission: Admission, caller: Caller | None, token: str | None) -> None:
     """Enter the request's shares of threads: the account's for keys, the member's and all members', or an address's."""
     shares = admission.runtime.shares
+    turns: tuple[tuple[str | int, int | None, str | None], ...]
     if caller is None:
-        _enter(admission, _stranger(admission, token), shares.most)
+        turns = ((_stranger(admission, token), shares.most, None),)
     elif caller.member is None:
-        _enter(admission, caller.account.id, shares.most)
+        turns = ((caller.account.id, shares.most, None),)
     else:
         # The member's share comes first: requests that wait for it do not keep the other members waiting.
         members = f"members {caller.account.id}"
-        _enter(admission, f"member {caller.member.id}", shares.max_of_member, members)
-        _enter(admission, members, shares.max_of_members)
-
-
-def _enter(admission: Admission, share: str | int, limit: int | None, group: str | None = None) -> None:
-    admission.runtime.shares.enter(share, limit, group)
-    admission.shares.append(share)
+        turns = ((f"member {caller.member.id}", shares.max_of_member, members), (members, shares.max_of_members, None))
+    for share, limit, group in turns:
+        shares.enter(share, limit, group)
+        admission.shares.append(share)
 
 
 def _stranger(admission: Admission, token: str | None) -> str:

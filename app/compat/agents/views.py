@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from flask import Flask, Response, g, request
+from flask import Flask, Request, Response, g, request
 from werkzeug.http import quote_etag
 
 from app.compat.agents import protocol
@@ -36,10 +36,10 @@ _FORMAT = 2
 """Version of the files' format. Increment it with every change to invalidate clients' caches."""
 
 
-def _is_search() -> bool:
+def _is_search(req: Request) -> bool:
     """Whether the request calls the search tool."""
     try:
-        body = read_json_once(request)
+        body = read_json_once(req)
     except ApiError:
         return False  # The view raises the error.
     params = body.get("params") if isinstance(body, dict) and body.get("method") == CALL else None
@@ -115,7 +115,7 @@ def _is_from_protocol_client() -> bool:
 
 def _refuse(error: ApiError) -> Response:
     # Only a body that was already read has an ID: an error may mean that reading it would take too long.
-    body, _ = g.get("json_body", (None, None))
+    body, _ = current_admission().json_body or (None, None)
     code = protocol.INTERNAL_ERROR if error.status >= 500 else protocol.INVALID_REQUEST
     problem = ProtocolError(code, error.message, error.status, error_body(error))
     return json_answer(protocol.encode_error(protocol.read_id(body), problem), error.status)

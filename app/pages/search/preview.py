@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from flask import Response, request
+from flask import Request, Response, request
 from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode, field_error
@@ -113,7 +113,7 @@ PER_PAGE = 10
 LAST_PAGE = 1000
 
 
-def charges_search() -> bool:
+def charges_search(_: Request) -> bool:
     """Whether the search is charged: with a key, but not with a session."""
     return _has_query() and current_caller().kind != "session"
 

@@ -64,6 +64,12 @@ def sign(claims: EngineClaims, secret: str) -> str:
 
 def read(token: str, secret: str) -> EngineClaims | None:
     """Return the claims of a token if its signature is valid and it has not expired."""
+    claims = _verified(token, secret)
+    return claims if claims is not None and claims.expires_at > now().timestamp() else None
+
+
+@lru_cache(maxsize=1024)  # Verifying takes 100 calls, and pages of a site send the same token with each keystroke.
+def _verified(token: str, secret: str) -> EngineClaims | None:
     # Longer than any issued token. Do not spend time on its signature.
     if len(token) > 512:
         return None
@@ -76,7 +82,7 @@ def read(token: str, secret: str) -> EngineClaims | None:
     signature = token.rpartition(".")[2]
     if base64_encode(base64_decode(signature)).decode() != signature:
         return None
-    return claims if claims.expires_at > now().timestamp() else None
+    return claims
 
 
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
