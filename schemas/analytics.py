@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields, validates_schema
 from marshmallow.validate import OneOf
 
 from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema
-from schemas.fields import MAX_INT64, Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
+from schemas.fields import MAX_INT64, Flag, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.sites import PageQuerySchema
 from schemas.validation.problems import Problem
@@ -80,13 +80,13 @@ def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
 
 
 class _SearchesSchema(PeriodSchema):
-    site_id = QueryWholeNumber(
+    site_id = WholeNumber(
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
         metadata={"description": "The site. Default: all sites of the account."},
     )
-    limit = QueryWholeNumber(
+    limit = WholeNumber(
         low=1, high=1000, load_default=10, metadata={"description": "Maximum number of items in each list of queries."}
     )
 
@@ -102,7 +102,7 @@ class AnalyticsQuerySchema(DaysSchema, _SearchesSchema):
 
 
 class _SearchesOfQuerySchema(PeriodSchema):
-    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     q = QueryText(required=True, metadata={"description": "The query, as searched."})
 
 
@@ -113,7 +113,7 @@ class QueryAnalyticsQuerySchema(DaysSchema, _SearchesOfQuerySchema):
 class VisitorQuerySchema(QuerySchema):
     """One session of a visitor at a site."""
 
-    site_id = QueryWholeNumber(
+    site_id = WholeNumber(
         low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site; it may be deleted."}
     )
     session_id = Text(
@@ -312,8 +312,8 @@ INBOX_KINDS = ("no_results", "partial", "no_clicks")
 class InboxQuerySchema(PageQuerySchema):
     """Parameters that select items."""
 
-    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
-    ignored = QueryFlag(
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
+    ignored = Flag(
         load_default=False, metadata={"description": "Whether to list ignored queries instead of the others."}
     )
 

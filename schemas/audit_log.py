@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.base import QuerySchema
-from schemas.fields import MAX_INT64, Instant, QueryWholeNumber, RowNumber, Text
+from schemas.fields import MAX_INT64, Instant, RowNumber, Text, WholeNumber
 
 KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account", "webhook", "identity")
 ACTIONS = ("created", "changed", "deleted", "restored", "purged", "logged_in")
@@ -17,7 +17,7 @@ class AuditSelectionSchema(QuerySchema):
 
     since = Instant(load_default=None, metadata={"description": "Only entries at or after this time."})
     until = Instant(load_default=None, metadata={"description": "Only entries before this time."})
-    member_id = QueryWholeNumber(
+    member_id = WholeNumber(
         low=1, high=MAX_INT64, load_default=None, metadata={"description": "Only actions of this member."}
     )
     kind = Text(load_default=None, choices=KINDS, metadata={"description": "Only changes of objects of this kind."})
@@ -26,8 +26,8 @@ class AuditSelectionSchema(QuerySchema):
 class AuditQuerySchema(AuditSelectionSchema):
     """Parameters that select entries and a page of them."""
 
-    limit = QueryWholeNumber(low=1, high=100, load_default=50)
-    before = QueryWholeNumber(
+    limit = WholeNumber(low=1, high=100, load_default=50)
+    before = WholeNumber(
         low=1,
         high=MAX_INT64,
         load_default=None,

@@ -8,11 +8,18 @@ from typing import Any
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, missing, post_load
 
+from schemas.fields import Flag, Number, WholeNumber
 from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, printable_name, unknown_field
 
 
 class RequestSchema(Schema):
-    """Base of the schemas that read a part of a request."""
+    """Base of the schemas that read a part of a request.
+
+    Attributes:
+        null_is_absent: Whether ``null`` stands for an optional field's default.
+    """
+
+    null_is_absent = False
 
     error_messages: Any = {  # noqa: RUF012
         "unknown": UNKNOWN,
@@ -48,7 +55,7 @@ class RequestSchema(Schema):
             key = field.data_key or name
             known_names.add(key)
             try:
-                if key not in data and name in self._constant_defaults:
+                if name in self._constant_defaults and (key not in data or (data[key] is None and self.null_is_absent)):
                     value = self._constant_defaults[name]
                 else:
                     value = field.deserialize(data.get(key, missing), key, data)
@@ -99,6 +106,12 @@ class QuerySchema(RequestSchema):
     """
 
     repeated: tuple[str, ...] = ()
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Let a field read text."""
+        field_obj.allow_none = field_obj.load_default is None
+        if isinstance(field_obj, WholeNumber | Number | Flag):
+            field_obj.reads_text = True
 
     class Meta:
         unknown = EXCLUDE

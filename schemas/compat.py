@@ -11,7 +11,7 @@ import orjson
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
 
 from schemas.base import BodySchema, LenientBodySchema, QuerySchema
-from schemas.fields import QueryWholeNumber, Text, WholeNumber
+from schemas.fields import Text, WholeNumber
 from schemas.gateway import MAX_NAMES, MAX_TAG_LENGTH, FilterField, Names
 from schemas.search import MAX_FILTER_LENGTH, MAX_NAMES_LENGTH, MAX_QUERY_BYTES
 from schemas.validation.documents import MAX_ID_LENGTH, MAX_URL_LENGTH
@@ -247,8 +247,8 @@ class CustomSearchQuerySchema(QuerySchema):
     key = fields.String(required=True, metadata={"description": "A public or search key of the site."})
     q = _words("Search query.")
     cx = Text(load_default="", max_length=200, metadata={"description": "Any text; the key determines the site."})
-    num = QueryWholeNumber(low=1, high=10, load_default=10, metadata={"description": "Results per page."})
-    start = QueryWholeNumber(
+    num = WholeNumber(low=1, high=10, load_default=10, metadata={"description": "Results per page."})
+    start = WholeNumber(
         low=1, high=MAX_GOOGLE_RESULTS, load_default=1, metadata={"description": "Number of the first result, from 1."}
     )
     sort = Text(

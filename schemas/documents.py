@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from marshmallow import INCLUDE, Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, QuerySchema, SuccessSchema
-from schemas.fields import MAX_INT64, Flag, QueryWholeNumber, Text, WholeNumber
+from schemas.fields import MAX_INT64, Flag, Text, WholeNumber
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_ID_LENGTH,
@@ -135,7 +135,7 @@ class BulkSchema(BodySchema):
 class SiteChoiceSchema(QuerySchema):
     """The parameter that selects one of the account's sites."""
 
-    site_id = QueryWholeNumber(
+    site_id = WholeNumber(
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
@@ -239,7 +239,7 @@ class DocumentListQuerySchema(SiteChoiceSchema):
 
     repeated = ("id",)
 
-    limit = QueryWholeNumber(
+    limit = WholeNumber(
         low=1,
         high=1_000,
         load_default=20,

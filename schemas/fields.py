@@ -82,9 +82,17 @@ class Text(fields.String):
 
 
 class WholeNumber(fields.Integer):
-    """A JSON integer (``5.0`` is 5, ``true`` is not a number), from ``low`` to ``high``."""
+    """A whole number from ``low`` to ``high``.
+
+    In JSON it is an integer: ``5.0`` is 5, ``true`` is not a number.
+
+    Attributes:
+        reads_text: Whether it reads text of the form ``-?[0-9]+``, as in a query string.
+    """
 
     default_error_messages = _BASE_MESSAGES
+    reads_text = False
+    _FORM = re.compile(r"-?[0-9]+", re.ASCII)
 
     def __init__(self, *, low: int = 0, high: int = MAX_INTEGER, **kwargs: Any):
         metadata = kwargs.setdefault("metadata", {})
@@ -97,22 +105,18 @@ class WholeNumber(fields.Integer):
         self.high = high
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if isinstance(value, float) and value.is_integer():
-            if abs(value) >= 2**63:  # The JSON parser rounds integers beyond 64 bits, which could make them fit.
-                raise self._out_of_range()
-            value = int(value)
+        # 64 bits need at most 20 characters, and int() raises a ValueError for more than 4,300.
+        if self.reads_text and isinstance(value, str) and self._FORM.fullmatch(value):
+            value = int(value) if len(value) <= 20 else None
+        elif isinstance(value, float) and value.is_integer():
+            # The JSON parser rounds integers beyond 64 bits, which could make them fit.
+            value = int(value) if abs(value) < 2**63 else None
         # In Python, booleans are integers.
-        if not isinstance(value, int) or isinstance(value, bool):
+        elif not isinstance(value, int) or isinstance(value, bool):
             raise ValidationError([Problem("must be an integer", "type")])
-        return self._checked(value)
-
-    def _checked(self, value: int) -> int:
-        if not self.low <= value <= self.high:
-            raise self._out_of_range()
-        return value
-
-    def _out_of_range(self) -> ValidationError:
-        return ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+        if value is None or not self.low <= value <= self.high:
+            raise ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+        return int(value)
 
 
 class RowNumber(fields.Integer):
@@ -122,24 +126,16 @@ class RowNumber(fields.Integer):
         super().__init__(metadata={"format": "int64"}, **kwargs)
 
 
-class QueryWholeNumber(WholeNumber):
-    """An integer in a query string, of the form ``-?[0-9]+``."""
-
-    _FORM = re.compile(r"-?[0-9]+", re.ASCII)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
-        if not isinstance(value, str) or not self._FORM.fullmatch(value):
-            raise ValidationError([Problem("must be an integer", "type")])
-        # 64 bits need at most 20 characters, and int() raises a ValueError for more than 4,300.
-        if len(value) > 20:
-            raise self._out_of_range()
-        return self._checked(int(value))
-
-
 class Number(fields.Float):
-    """A JSON number (``true`` is not a number), from ``low`` to ``high``."""
+    """A number from ``low`` to ``high``; in JSON, ``true`` is not a number.
+
+    Attributes:
+        reads_text: Whether it reads text such as ``-1.5``, of at most 30 characters, as in a query string.
+    """
 
     default_error_messages = _BASE_MESSAGES
+    reads_text = False
+    _FORM = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
     def __init__(self, *, low: float, high: float, **kwargs: Any):
         kwargs.setdefault("metadata", {}).update(minimum=low, maximum=high)
@@ -148,6 +144,9 @@ class Number(fields.Float):
         self.high = high
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
+        if self.reads_text:
+            is_number = isinstance(value, str) and len(value) <= 30 and self._FORM.fullmatch(value)
+            value = float(value) if is_number else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValidationError([Problem("must be a number", "type")])
         if not self.low <= value <= self.high:
@@ -155,37 +154,24 @@ class Number(fields.Float):
         return float(value)
 
 
-class QueryNumber(Number):
-    """A number in a query string, such as ``-1.5``, of at most 30 characters."""
-
-    _FORM = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
-        if not isinstance(value, str) or len(value) > 30 or not self._FORM.fullmatch(value):
-            raise ValidationError([Problem("must be a number", "type")])
-        return super()._deserialize(float(value), attr, data, **kwargs)
-
-
 class Flag(fields.Boolean):
-    """A JSON boolean."""
+    """A JSON boolean.
+
+    Attributes:
+        reads_text: Whether it reads ``true``, ``false``, ``1``, or ``0``, as in a query string.
+    """
 
     default_error_messages = _BASE_MESSAGES
+    reads_text = False
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
-        if not isinstance(value, bool):
+        flag = _FLAGS.get(value) if self.reads_text else value
+        if not isinstance(flag, bool):
             raise ValidationError([Problem("must be true or false", "type")])
-        return value
+        return flag
 
 
-class QueryFlag(Flag):
-    """A boolean in a query string: ``true``, ``false``, ``1`` or ``0``."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
-        if value in ("true", "1"):
-            return True
-        if value in ("false", "0"):
-            return False
-        raise ValidationError([Problem("must be true or false", "type")])
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 _DATE_LENGTH = len("2024-05-01")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
@@ -83,16 +83,10 @@ class FilterField(fields.Field[FilterValue]):
         return filters
 
 
-class _WithoutNulls:
-    """A request in which ``null`` counts as absent."""
-
-    @pre_load
-    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
-        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
-
-
-class EngineSearchSchema(_WithoutNulls, BodySchema):
+class EngineSearchSchema(BodySchema):
     """One search. With `page` or `hitsPerPage`, the response has page numbers; otherwise, `limit` and `offset`."""
+
+    null_is_absent = True
 
     q = Text(
         load_default="",
@@ -184,14 +178,18 @@ class Queries(fields.Field[list[dict[str, Any]]]):
         return queries
 
 
-class EngineMultiSearchSchema(_WithoutNulls, BodySchema):
+class EngineMultiSearchSchema(BodySchema):
     """Several searches, with results in the same order."""
+
+    null_is_absent = True
 
     queries = Queries(required=True)
 
 
-class EngineSuggestSchema(_WithoutNulls, BodySchema):
+class EngineSuggestSchema(BodySchema):
     """The text typed so far."""
+
+    null_is_absent = True
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
     limit = WholeNumber(
@@ -203,8 +201,10 @@ class EngineSuggestSchema(_WithoutNulls, BodySchema):
     )
 
 
-class EngineFacetSearchSchema(_WithoutNulls, LenientBodySchema):
+class EngineFacetSearchSchema(LenientBodySchema):
     """A search among the values of one facet. Other fields of a search are ignored."""
+
+    null_is_absent = True
 
     facetName = Text(required=True, max_length=_NAME_LENGTH)
     facetQuery = Text(

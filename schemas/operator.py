@@ -13,7 +13,6 @@ from schemas.fields import (
     MAX_INTEGER,
     MONTH_PATTERN,
     Month,
-    QueryWholeNumber,
     RowNumber,
     Text,
     WholeNumber,
@@ -170,7 +169,7 @@ class OperatorAccountAnswerSchema(OperatorAccountShowSchema):
 class OperatorSiteQuerySchema(PageQuerySchema):
     """A selection of sites."""
 
-    account_id = QueryWholeNumber(
+    account_id = WholeNumber(
         low=-MAX_INT64 - 1, high=MAX_INT64, metadata={"description": "Only the sites of this account."}
     )
     engine = Text(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, fields, pre_load
+from marshmallow import ValidationError
 
 from schemas.base import BodySchema, QuerySchema
-from schemas.fields import MAX_INT64, Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
+from schemas.fields import MAX_INT64, Flag, Text, WholeNumber
 from schemas.validation.problems import REQUIRED, Problem
 
 MAX_QUERY_BYTES = 512
@@ -31,69 +31,69 @@ class QueryText(Text):
         return text
 
 
-class NamesOrList(fields.Field[str]):
+class NamesOrList(Text):
     """A list of names, or names separated by commas. Lists are converted to comma-separated names."""
 
-    default_error_messages = Text.default_error_messages
+    def __init__(self, **kwargs: Any):
+        super().__init__(max_length=MAX_NAMES_LENGTH, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        text = Text(max_length=MAX_NAMES_LENGTH)
         if isinstance(value, list) and all(isinstance(member, str) for member in value):
-            value = ",".join(str(text.deserialize(member)) for member in value)
+            value = ",".join(value)
         if not isinstance(value, str):
             raise ValidationError([Problem("must be a string or a list of strings", "type")])
-        return str(text.deserialize(value))
+        return super()._deserialize(value, attr, data, **kwargs)
 
 
-class SearchQuerySchema(QuerySchema):
-    """Parameters of a search."""
+class SearchBodySchema(BodySchema):
+    """The parameters of a search as a JSON body."""
+
+    null_is_absent = True
 
     q = QueryText(required=True, metadata={"description": "Search query; `*` matches every document."})
-    site_id = QueryWholeNumber(
+    site_id = WholeNumber(
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
         metadata={"description": "The site to search. Default: the key's site."},
     )
-    limit = QueryWholeNumber(low=1, high=100, load_default=20, metadata={"description": "Results per page."})
-    offset = QueryWholeNumber(load_default=0, metadata={"description": "Number of results to skip."})
-    page = QueryWholeNumber(
+    limit = WholeNumber(low=1, high=100, load_default=20, metadata={"description": "Results per page."})
+    offset = WholeNumber(load_default=0, metadata={"description": "Number of results to skip."})
+    page = WholeNumber(
         low=1, load_default=1, metadata={"description": "Page number; above 1 it takes precedence over `offset`."}
     )
     filters = Text(
         load_default="",
         max_length=MAX_FILTER_LENGTH,
+        allow_none=True,
         metadata={
             "description": "Filter expression in the engine's syntax, such as `author = Ann AND date > 2024-01-01`."
         },
     )
-    sort = Text(
+    sort = NamesOrList(
         load_default="",
-        max_length=MAX_NAMES_LENGTH,
         metadata={"description": "Up to three fields, each with a direction: `date:desc,title:asc`."},
     )
-    facets = Text(
+    facets = NamesOrList(
         load_default="",
-        max_length=MAX_NAMES_LENGTH,
         metadata={"description": "Fields whose values to count: `author,category`, or `*` for all."},
     )
-    fields_ = Text(
+    fields_ = NamesOrList(
         data_key="fields",
         attribute="fields",
         load_default="",
-        max_length=MAX_NAMES_LENGTH,
         metadata={
             "description": "Fields of the hits: `title,url`. Default: all. `id` is always included; unknown names "
             "are ignored."
         },
     )
-    highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
+    highlight = Flag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
     session_id = Text(
         load_default=None,
         max_length=MAX_SESSION_LENGTH,
         metadata={"description": "The visitor's session. Keystrokes of one session are merged in analytics."},
     )
-    sections = QueryWholeNumber(
+    sections = WholeNumber(
         high=MAX_SECTIONS_OF_HIT,
         load_default=0,
         metadata={"description": "Maximum number of sections per hit: parts of the page that match the query."},
@@ -107,49 +107,11 @@ class SearchQuerySchema(QuerySchema):
             "Default: the site's search settings; empty for none."
         },
     )
-    explain = QueryFlag(
+    explain = Flag(
         load_default=False,
         metadata={"description": "Whether hits explain their position in `_explain`; not for search keys."},
     )
 
 
-class SearchBodySchema(BodySchema):
-    """The parameters of a search as a JSON body."""
-
-    q = QueryText(required=True)
-    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None, allow_none=True)
-    limit = WholeNumber(low=1, high=100, load_default=20)
-    offset = WholeNumber(load_default=0)
-    page = WholeNumber(low=1, load_default=1)
-    filters = Text(load_default="", max_length=MAX_FILTER_LENGTH, allow_none=True)
-    sort = NamesOrList(
-        load_default="",
-        allow_none=True,
-    )
-    facets = NamesOrList(
-        load_default="",
-        allow_none=True,
-    )
-    fields_ = NamesOrList(
-        data_key="fields",
-        attribute="fields",
-        load_default="",
-        allow_none=True,
-    )
-    highlight = Flag(load_default=False)
-    session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
-    sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
-    distinct = Text(load_default=None, max_length=MAX_NAMES_LENGTH, trim=True, allow_none=True)
-    explain = Flag(load_default=False)
-
-    @pre_load
-    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
-        if isinstance(data, dict):
-            return {name: value for name, value in data.items() if value is not None or name == "q"}
-        return data
-
-
-for _name, _field in SearchBodySchema._declared_fields.items():
-    if not isinstance(_field, NamesOrList):  # In the OpenAPI document, a reference to the shared schema "Names".
-        _query_metadata = SearchQuerySchema._declared_fields[_name].metadata
-        _field.metadata = {**_field.metadata, "description": _query_metadata["description"]}
+class SearchQuerySchema(QuerySchema, SearchBodySchema):  # type: ignore[misc]  # Both have a class Meta.
+    """Parameters of a search in a query string."""

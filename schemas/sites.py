@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema, UpdateSchema
-from schemas.fields import Flag, Instant, ItemList, QueryFlag, QueryWholeNumber, RowNumber, Text
+from schemas.fields import Flag, Instant, ItemList, RowNumber, Text, WholeNumber
 from schemas.validation.problems import Problem
 from schemas.validation.sites import complete_url, domain_of
 
@@ -104,7 +104,7 @@ class SiteDeleteQuerySchema(QuerySchema):
     """Parameters for deleting a site."""
 
     name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
-    purge = QueryFlag(metadata=dict(_PURGE))
+    purge = Flag(metadata=dict(_PURGE))
 
 
 class SiteDeleteBodySchema(BodySchema):
@@ -136,8 +136,8 @@ class SiteShowSchema(Schema):
 class PageQuerySchema(QuerySchema):
     """Paging of a list."""
 
-    limit = QueryWholeNumber(low=1, high=100, load_default=20)
-    offset = QueryWholeNumber(load_default=0)
+    limit = WholeNumber(low=1, high=100, load_default=20)
+    offset = WholeNumber(load_default=0)
 
 
 class SiteListSchema(PagedSchema):

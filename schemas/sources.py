@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, PagedSchema, QuerySchema, SuccessSchema, UpdateSchema
-from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
+from schemas.fields import Flag, Glob, Instant, ItemList, RowNumber, Text, WholeNumber
 from schemas.request_headers import Headers
 from schemas.sites import SiteUrl
 from schemas.source_runs import RunSchema
@@ -247,7 +247,7 @@ _KEEP_DOCUMENTS = {
 class SourceDeleteQuerySchema(QuerySchema):
     """Parameters for deleting a source."""
 
-    keep_documents = QueryFlag(metadata=dict(_KEEP_DOCUMENTS))
+    keep_documents = Flag(metadata=dict(_KEEP_DOCUMENTS))
 
 
 class SourceDeleteSchema(BodySchema):

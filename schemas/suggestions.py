@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from schemas.analytics import PERIODS
 from schemas.base import BodySchema, QuerySchema
-from schemas.fields import MAX_INT64, QueryWholeNumber, Text
+from schemas.fields import MAX_INT64, Text, WholeNumber
 from schemas.remedies import NormalQuery
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
 from schemas.search_results import SearchWarningSchema
@@ -21,7 +21,7 @@ class SuggestQuerySchema(QuerySchema):
     """Parameters of a request for suggestions."""
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
-    limit = QueryWholeNumber(
+    limit = WholeNumber(
         low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": LIMIT_DESCRIPTION}
     )
     filters = Text(
@@ -31,7 +31,7 @@ class SuggestQuerySchema(QuerySchema):
             "description": "Filter expression in the engine's syntax that documents with suggested titles must match."
         },
     )
-    site_id = QueryWholeNumber(
+    site_id = WholeNumber(
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,

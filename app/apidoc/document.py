@@ -11,6 +11,7 @@ from marshmallow import Schema
 from marshmallow.fields import Field
 
 from app.apidoc.examples import add_examples
+from schemas.base import QuerySchema
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.fields import ItemList
 from schemas.gateway import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
@@ -127,9 +128,13 @@ def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     return {"items": {"$ref": "#/components/schemas/HitSection"}}
 
 
-def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+def _shared_property(self: Any, field: Any, ret: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     name = {NamesOrList: "Names", FilterField: "EngineSearchFilter"}.get(type(field))
-    return {} if name is None else {"$ref": f"#/components/schemas/{name}"}
+    if name is None or isinstance(field.parent, QuerySchema):
+        return {}
+    for attribute in ret.keys() - {"description"}:
+        del ret[attribute]
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 PROPERTY_FUNCTIONS = (_batch_property, _shared_property, _list_property, _synonyms_property, _sections_property)
