@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from flask import Flask, Response
+from flask import Flask, Request, Response
 from flask.json.provider import JSONProvider
+from werkzeug.routing import MapAdapter
 
 from app import api, logs, metrics, pages
 from app.apidoc import openapi
@@ -32,6 +33,12 @@ class Application(Flask):
 
     Functions added with ``before_request``, ``after_request``, or ``teardown_request`` are not called.
     """
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Match routes by path alone, since the service has the same routes at every host."""
+        if request is None:
+            return None
+        return self.url_map.bind("", request.root_path, None, request.scheme, request.method, request.path)
 
     def preprocess_request(self) -> Response | None:
         """Check a request before its view."""

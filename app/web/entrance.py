@@ -101,8 +101,8 @@ def _add_rate_headers(admission: Admission, response: Response) -> None:
 
 def _keep_open(admission: Admission, response: Response) -> None:
     """Let a streamed body count toward the caller's CPU time and threads until its last byte has been sent."""
-    if response.is_streamed and admission.shares:
-        admission.is_streamed = True
+    admission.is_streamed = response.is_streamed and bool(admission.shares)
+    if admission.is_streamed:
         # A body is made after the request has ended for Flask, so it gets the values that it needs.
         response.response = _count_stream(admission, response.iter_encoded())
         # A client may disconnect before the first byte, when the stream has not begun.
