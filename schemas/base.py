@@ -16,10 +16,11 @@ class RequestSchema(Schema):
     """Base of the schemas that read a part of a request.
 
     Attributes:
-        null_is_absent: Whether ``null`` stands for an optional field's default.
+        rejected_nulls: Names whose ``null`` is an error, while any other ``null`` stands for an absent value. ``None``
+            if each field decides.
     """
 
-    null_is_absent = False
+    rejected_nulls: tuple[str, ...] | None = None
 
     error_messages: Any = {  # noqa: RUF012
         "unknown": UNKNOWN,
@@ -50,12 +51,15 @@ class RequestSchema(Schema):
             return super()._deserialize(
                 data, error_store=error_store, many=many, partial=partial, unknown=unknown, index=index
             )
+        if self.rejected_nulls is not None:
+            rejected = self.rejected_nulls
+            data = {name: value for name, value in data.items() if value is not None or name in rejected}
         loaded, known_names = {}, set()
         for name, field in self.load_fields.items():
             key = field.data_key or name
             known_names.add(key)
             try:
-                if name in self._constant_defaults and (key not in data or (data[key] is None and self.null_is_absent)):
+                if key not in data and name in self._constant_defaults:
                     value = self._constant_defaults[name]
                 else:
                     value = field.deserialize(data.get(key, missing), key, data)
@@ -106,6 +110,7 @@ class QuerySchema(RequestSchema):
     """
 
     repeated: tuple[str, ...] = ()
+    rejected_nulls = None  # A query string has none.
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Let a field read text."""

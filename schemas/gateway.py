@@ -86,7 +86,7 @@ class FilterField(fields.Field[FilterValue]):
 class EngineSearchSchema(BodySchema):
     """One search. With `page` or `hitsPerPage`, the response has page numbers; otherwise, `limit` and `offset`."""
 
-    null_is_absent = True
+    rejected_nulls = ()
 
     q = Text(
         load_default="",
@@ -181,7 +181,7 @@ class Queries(fields.Field[list[dict[str, Any]]]):
 class EngineMultiSearchSchema(BodySchema):
     """Several searches, with results in the same order."""
 
-    null_is_absent = True
+    rejected_nulls = ()
 
     queries = Queries(required=True)
 
@@ -189,7 +189,7 @@ class EngineMultiSearchSchema(BodySchema):
 class EngineSuggestSchema(BodySchema):
     """The text typed so far."""
 
-    null_is_absent = True
+    rejected_nulls = ()
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
     limit = WholeNumber(
@@ -204,7 +204,7 @@ class EngineSuggestSchema(BodySchema):
 class EngineFacetSearchSchema(LenientBodySchema):
     """A search among the values of one facet. Other fields of a search are ignored."""
 
-    null_is_absent = True
+    rejected_nulls = ()
 
     facetName = Text(required=True, max_length=_NAME_LENGTH)
     facetQuery = Text(

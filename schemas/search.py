@@ -48,7 +48,7 @@ class NamesOrList(Text):
 class SearchBodySchema(BodySchema):
     """The parameters of a search as a JSON body."""
 
-    null_is_absent = True
+    rejected_nulls = ("q",)
 
     q = QueryText(required=True, metadata={"description": "Search query; `*` matches every document."})
     site_id = WholeNumber(
