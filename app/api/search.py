@@ -76,14 +76,15 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     """Choose the site, search it, record the search, and return the response."""
     admission = current_admission()
     caller = admission.known_caller
-    query = make_query(parameters)
+    fields = parse_fields(parameters["fields"])
+    query = make_query(parameters, fields)
     if query.explain and caller.kind == "search":
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, "A search key gets no explanations; use a private key, or omit explain."
         )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(admission, site.id, parameters["session_id"])
-    outcome = search_site(admission, site, query, visitor, parse_fields(parameters["fields"]))
+    outcome = search_site(admission, site, query, visitor, fields)
     results = encode_results(
         outcome.query, parameters["q"], outcome.timed, outcome.hits, outcome.query_id, outcome.links
     )

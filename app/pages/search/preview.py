@@ -159,7 +159,7 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
     if not site.active:
         raise site_inactive()
     shown_fields = parse_fields(parameters["fields"])
-    query = make_query(parameters)
+    query = make_query(parameters, shown_fields)
     visitor: Visitor | None = None
     admission = current_admission()
     if admission.known_caller.kind == "session":

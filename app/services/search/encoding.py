@@ -25,8 +25,11 @@ _SECTIONS_MEMBER = f'"{SECTIONS}":'.encode()
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
 
 
-def make_query(parameters: dict[str, Any]) -> SearchQuery:
+def make_query(parameters: dict[str, Any], fields: frozenset[str] | None) -> SearchQuery:
     """Convert checked parameters of a request to a query, without the settings of a site.
+
+    Args:
+        fields: Fields of the hits, from :func:`parse_fields`.
 
     Raises:
         ApiError: 400 for ``sort`` or ``facets``.
@@ -48,11 +51,7 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         filters=parameters["filters"].strip(),
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
-        highlight=(
-            Highlight(only_fields=parse_fields(parameters["fields"]), sentences=True)
-            if parameters["highlight"]
-            else None
-        ),
+        highlight=Highlight(only_fields=fields, sentences=True) if parameters["highlight"] else None,
         sections=parameters["sections"],
         distinct=parameters["distinct"],
         explain=parameters["explain"],
