@@ -35,22 +35,11 @@ class RequestSchema(Schema):
             if not field.required and not callable(field.load_default)
         }
 
-    def _deserialize(
-        self,
-        data: Any,
-        *,
-        error_store: Any,
-        many: bool = False,
-        partial: Any = None,
-        unknown: Any = RAISE,
-        index: int | None = None,
-    ) -> Any:
+    def _deserialize(self, data: Any, *, error_store: Any, unknown: Any = RAISE, index: Any = None, **how: Any) -> Any:
         """Load one object as marshmallow does, but with no calls for absent fields, where marshmallow makes ten each,
         and report a limited number of unknown fields."""
-        if many or partial is not None or not isinstance(data, Mapping):
-            return super()._deserialize(
-                data, error_store=error_store, many=many, partial=partial, unknown=unknown, index=index
-            )
+        if how["many"] or how["partial"] is not None or not isinstance(data, Mapping):
+            return super()._deserialize(data, error_store=error_store, unknown=unknown, index=index, **how)
         if self.rejected_nulls is not None:
             rejected = self.rejected_nulls
             data = {name: value for name, value in data.items() if value is not None or name in rejected}

@@ -166,15 +166,6 @@ class RequestLimiter(Limiter):
             raise RequestLimitExceeded(outcome.refused, now, outcome)
         return outcome
 
-    def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
-        """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
-
-        Before a request, only decorated blueprints have limits to check. Without them, skip the hook: looking for
-        limits would cost more than checking ours.
-        """
-        if not in_middleware or self.limit_manager._blueprint_limits:
-            super()._check_request_limit(callable_name, in_middleware)
-
 
 def shown_window(windows: Iterable[WindowState]) -> WindowState | None:
     """Return the window that the headers describe: of those of a minute, the one with the fewest hits left."""

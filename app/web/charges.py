@@ -66,17 +66,16 @@ def charge_of(req: Request, admission: Admission, caller: Caller) -> Charge:
     """Return what a request charges, which depends on the caller's rights and plan."""
     policy, account = admission.policy, caller.account
     refusal = find_refusal(req, policy, caller)
-    is_charged = caller.kind == "engine" and policy.charges  # Other callers have one bucket for all operations.
-    plan = bucket_windows(caller, charged=is_charged, is_file=policy.is_file)
+    # Only callers with engine keys have a bucket of their own for searches.
+    plan = bucket_windows(caller, charged=caller.kind == "engine" and policy.charges, is_file=policy.is_file)
     windows = plan + visitor_windows(caller, admission.address, reports=policy.reports_usage)
     credentials_of = None if caller.kind == "session" else account.id
     is_charged, texts = (False, []) if caller.is_preview else _find_searches(req, policy)
     # A request that is about to be rejected for lack of permission must not be charged.
     if not is_charged or refusal is not None:
         return Charge(refusal, plan, RequestLimits(windows, credentials_of=credentials_of))
-    reserve = UsageReservation(
-        account.id, account.limits.searches_per_day, None if caller.site is None else caller.site.id
-    )
+    site_id = None if caller.site is None else caller.site.id
+    reserve = UsageReservation(account.id, account.limits.searches_per_day, site_id)
     if not texts:
         return Charge(None, plan, RequestLimits(windows, reserve, credentials_of=credentials_of))
     # Requests that continue an intent do not count toward the plan's request limits.
