@@ -19,7 +19,7 @@ from app.crawl.run.state import CrawlParts, RunControl, RunState
 from app.crawl.run.stored_run import add_discovered, load_run
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.turns import SharedTurns
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import HostVisitor
 from app.crawl.sources import runs
 from app.operations.sources import create_source
 from app.runtime import Runtime
@@ -45,7 +45,7 @@ def make_crawl(
     parts = CrawlParts(
         runtime.database, runtime.writer, runtime.syncs, runtime.plans, network, PageReader(), turns, "Bot/1.0"
     )
-    visitor = Visitor(network, turns, source, "Bot/1.0", control.wait)
+    visitor = HostVisitor(network, turns, source, "Bot/1.0", control.wait)
     admission = Admission(source, visitor.scope)
     state = RunState(parts, claim, control, run, source, site, visitor, admission, None, 1_000_000)
     rounds = count()

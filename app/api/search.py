@@ -15,7 +15,7 @@ from app.services.search.encoding import encode_results, make_query, parse_field
 from app.web.admission import current_admission
 from app.web.auth import SEARCHING
 from app.web.callers import current_visitor
-from app.web.charges import search_site, used_today
+from app.web.charges import run_charged_search, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
@@ -84,7 +84,7 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(admission, site.id, parameters["session_id"])
-    outcome = search_site(admission, site, query, visitor, fields)
+    outcome = run_charged_search(admission, site, query, visitor, fields)
     results = encode_results(
         outcome.query, parameters["q"], outcome.timed, outcome.hits, outcome.query_id, outcome.links
     )

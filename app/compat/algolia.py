@@ -24,7 +24,7 @@ from app.services.search.budget import ResponseBudget
 from app.web.admission import current_admission
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, typing_visitor
-from app.web.charges import search_site
+from app.web.charges import run_charged_search
 from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
@@ -262,7 +262,7 @@ def _run(
     fields: Set[str] | None = {"id", "title", "url", *site.kinds}
     if search.shape is not None:
         fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
-    return encode_answer(search, search_site(admission, site, search.query, visitor, fields), site, budget)
+    return encode_answer(search, run_charged_search(admission, site, search.query, visitor, fields), site, budget)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:

@@ -21,7 +21,7 @@ from app.services.search.search import TimedResult
 from app.web.admission import current_admission
 from app.web.auth import Access, TokenPlace
 from app.web.callers import current_caller, current_visitor
-from app.web.charges import search_site
+from app.web.charges import run_charged_search
 from app.web.hosts import base_url
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
@@ -252,7 +252,7 @@ def custom_search(parameters: dict[str, Any]) -> Response:
     admission, fields = current_admission(), shown_fields(site)
     visitor = current_visitor(admission, site.id, None)
     if narrowing is None:
-        outcome = search_site(admission, site, query, visitor, fields)
+        outcome = run_charged_search(admission, site, query, visitor, fields)
     else:
         outcome = search_narrowed(site, query, narrowing, visitor, fields)
     return json_answer(encode_answer(parameters, outcome, site, base_url()))

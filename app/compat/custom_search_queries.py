@@ -237,7 +237,7 @@ def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing
 def search_narrowed(
     site: SiteRecord, search_query: SearchQuery, narrowing: Narrowing, visitor: Visitor | None, fields: frozenset[str]
 ) -> SearchOutcome:
-    """Search like :func:`app.web.charges.search_site`, with additional conditions.
+    """Search like :func:`app.web.charges.run_charged_search`, with additional conditions.
 
     The total is exact if all hits were checked, otherwise an estimate.
     """

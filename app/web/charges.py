@@ -221,7 +221,7 @@ def require_search(admission: Admission) -> None:
         raise out_of_searches(outcome, caller.account.limits)
 
 
-def search_site(
+def run_charged_search(
     admission: Admission,
     site: SiteRecord,
     search_query: SearchQuery,

@@ -17,7 +17,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
 from app.web.admission import current_admission
 from app.web.callers import agent_visitor
-from app.web.charges import search_site
+from app.web.charges import run_charged_search
 from app.web.parsing import load_values
 from backends.errors import BackendRejected
 from backends.filters import Filter, OneOf, all_of, parse_filter
@@ -146,7 +146,7 @@ def _search(site: SiteRecord, arguments: Any) -> ToolResult:
         sections=1,
     )
     fields = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
-    outcome = search_site(current_admission(), site, query, agent_visitor(), fields)
+    outcome = run_charged_search(current_admission(), site, query, agent_visitor(), fields)
     return {
         "results": [_hit(orjson.loads(hit), site) for hit in outcome.hits],
         "total": outcome.timed.result.total,

@@ -34,7 +34,7 @@ from app.services.search_settings import read_gains
 from app.services.sites import site_inactive
 from app.web.admission import current_admission
 from app.web.callers import current_caller, current_visitor, load_site
-from app.web.charges import count_preview, search_site, used_today
+from app.web.charges import count_preview, run_charged_search, used_today
 from app.web.parsing import check_query_string, load_values, read_form_body
 from app.web.responses import json_answer
 from backends.text import normal_form
@@ -168,7 +168,7 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
         visitor = current_visitor(admission, site.id, parameters["session_id"])
     with runtime().database.read() as session:
         record = site_record(site, read_gains(session, site))
-    return search_site(admission, record, query, visitor, shown_fields)
+    return run_charged_search(admission, record, query, visitor, shown_fields)
 
 
 def _parameters() -> dict[str, Any]:
