@@ -167,16 +167,25 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
 
     The texts are searched together: the number of steps depends on the matches, not on the texts.
     """
-    joined = _BETWEEN_TEXTS.join(texts)
-    matches = _find_everywhere(*fold_text(joined), match_terms, MAX_MATCHES * len(texts))
+    folded, sizes = _BETWEEN_TEXTS.join(texts), list(map(len, texts))
+    places_by_text: list[Places | None] = []
+    if folded.isascii():
+        folded = folded.lower()
+    else:
+        # A text with letters that fold to several makes its own positions move, but no others.
+        folded_texts, places_by_text = map(list, zip(*map(fold_text, texts), strict=True))
+        folded, sizes = _BETWEEN_TEXTS.join(folded_texts), list(map(len, folded_texts))
     matches_by_text: list[list[Match]] = [[] for _ in texts]
     at, start, end = -1, 0, -_BETWEEN_CHARS
-    for first, last, number in matches:
+    for first, last, number in _find_all(folded, match_terms, 0, len(folded), MAX_MATCHES * len(texts)):
         while first >= end:
             at += 1
             start = end + _BETWEEN_CHARS
-            end = start + len(texts[at])
+            end = start + sizes[at]
         matches_by_text[at].append((first - start, last - start, number))
+    for at, places in enumerate(places_by_text):
+        if places is not None:
+            matches_by_text[at] = places.of_matches(matches_by_text[at])
     return matches_by_text
 
 
