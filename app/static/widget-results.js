@@ -181,7 +181,7 @@ function readAddress() {
     refined.set(field, (refined.get(field) || new Set()).add(value));
   }
   const page = Math.min(MOST_PAGES, Math.max(1, Number.parseInt(parameters.get("page"), 10) || 1));
-  return { text: (parameters.get("q") || "").slice(0, 200), page, sort: parameters.get("sort") || "", refined };
+  return { text: (parameters.get("q") || "").slice(0, 170).replace(/[\ud800-\udbff]$/, ""), page, sort: parameters.get("sort") || "", refined };
 }
 
 const hasView = () => new URLSearchParams(location.search).has("q");
@@ -239,7 +239,7 @@ function makeView(core, container) {
   const said = (name, key, attributes = {}) => make(name, { ...core.marksOf(key), ...attributes }, text(key));
   const heading = said("h2", "results", { id: "heading", class: "told" });
   const isOwn = !container || !core.input; // One field is enough for a page.
-  const input = !isOwn ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "200",
+  const input = !isOwn ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "170",
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", part: "input", ...core.marksOf("label") });
   const close = said("button", "close", { type: "button", class: "close" });
   const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [core.field(input)] : []), ...(container ? [] : [close]));

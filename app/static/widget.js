@@ -448,9 +448,6 @@ function makeService(BASE, KEY, given) {
 
   const whence = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
 
-  // An engine accepts 512 bytes, which are 170 Chinese characters. encodeInto never divides a character.
-  const fitting = (text) => text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(512)).read);
-
   function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, suggestions, fields, isRecorded }) {
     const gateway = isGateway(known);
     const conditions = gateway ? conditionsOf(chosen) : [];
@@ -464,7 +461,7 @@ function makeService(BASE, KEY, given) {
         ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
-        q: fitting(query), limit, offset, attributesToRetrieve: ["id", ...fields],
+        q: query, limit, offset, attributesToRetrieve: ["id", ...fields],
         attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
         ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
         ...(gateway && sections && limit && { sections }), ...(gateway && suggestions && { suggestions }),
@@ -495,7 +492,7 @@ function makeService(BASE, KEY, given) {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ searches: [{
-        collection: known.index, q: fitting(query) || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
+        collection: known.index, q: query || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
         include_fields: ["_id", "content", ...fields].join(), highlight_fields: "title,content", highlight_affix_num_tokens: 12,
         highlight_start_tag: OPEN, highlight_end_tag: CLOSE, ...(filters && { filter_by: filters }),
       }] }),
@@ -1094,7 +1091,8 @@ function build(BASE, host, settings) {
   const label = core.marksOf("label");
   const input = make("input", {
     type: "search", part: "input", role: "combobox", "aria-label": text("label"), placeholder: settings.placeholder || text("label"),
-    maxlength: "200", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", "aria-haspopup": "listbox",
+    maxlength: "170", // In any script at most 512 bytes, which an engine accepts.
+    "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", "aria-haspopup": "listbox",
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", ...label,
   });
   // Told from outside of the panel: what appears together with its text is not read out.
