@@ -10,6 +10,8 @@ from urllib.parse import unquote_plus
 from ada_url import URL, HostType
 from publicsuffixlist import PublicSuffixList
 
+from app.crawl.fetch.session_ids import remove_session_ids
+
 MAX_URL_CHARACTERS = 2_048
 """Maximum number of characters in the URL of a page; longer ones are not stored."""
 
@@ -34,7 +36,9 @@ def parse_url(url: str, base: str | None = None) -> URL:
 
 
 def normalize_url(url: str, base: str | None = None, *, keep_route: bool = False) -> str:
-    """Serialize a URL as browsers do, without fragment, user, and tracking parameters. The result identifies a page.
+    """Serialize a URL as browsers do, without fragment, user, tracking parameters, and session IDs.
+
+    The result identifies a page.
 
     Args:
         url: Absolute, or relative to ``base``.
@@ -45,6 +49,7 @@ def normalize_url(url: str, base: str | None = None, *, keep_route: bool = False
         ValueError: The URL is not an http or https URL.
     """
     parsed = parse_url(url, base)
+    remove_session_ids(parsed)
     query = parsed.search[1:]
     if query:
         parameters = [parameter for parameter in query.split("&") if not _is_tracking(parameter)]

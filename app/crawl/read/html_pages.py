@@ -21,6 +21,7 @@ from app.crawl.read.field_rules import Subject, ruled_fields
 from app.crawl.read.links import (
     absolute_address,
     canonical_address,
+    file_address,
     header_directives,
     meta_directives,
     page_base,
@@ -316,7 +317,7 @@ def _image(metadata: Metadata, base: str) -> str | None:
         *metadata.contents("og:image", "og:image:url"),
         *(text for value in described for text in _addresses(value)),
     ]
-    return next((address for text in candidates if (address := absolute_address(text, base)) is not None), None)
+    return next((address for text in candidates if (address := file_address(text, base)) is not None), None)
 
 
 def _addresses(image: object) -> Iterator[str]:

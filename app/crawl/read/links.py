@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from turbohtml import Document, Element
 
-from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url
+from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url, parse_url
 from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
@@ -85,11 +85,20 @@ def _relations(element: Element) -> set[str]:
 
 
 def absolute_address(address: str, base: str, *, keep_route: bool = False) -> str | None:
-    """Resolve and normalize a URL; ``None`` if it is not an http or https URL, or too long for a document."""
+    """Resolve and normalize a page's URL; ``None`` if it is not an http or https URL, or too long for a document."""
+    return _resolve(address, lambda: normalize_url(address.strip(), base, keep_route=keep_route))
+
+
+def file_address(address: str, base: str) -> str | None:
+    """Resolve the URL of an image or another file, whose signature may look like a session ID, or ``None``."""
+    return _resolve(address, lambda: parse_url(address.strip(), base).href)
+
+
+def _resolve(address: str, resolve: Callable[[], str]) -> str | None:
     if len(address) > 2 * MAX_URL_CHARACTERS:
         return None
     try:
-        url = normalize_url(address.strip(), base, keep_route=keep_route)
+        url = resolve()
     except ValueError:
         return None
     return url if len(url) <= MAX_URL_CHARACTERS else None

@@ -47,6 +47,46 @@ def test_normalizing_removes_tracking_parameters_and_leaves_others_unchanged(que
     assert normalize_url(f"https://example.com/a{query}") == f"https://example.com/a{kept}"
 
 
+SESSION = "0123456789ABCDEF0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        (f"/one;jsessionid={SESSION}", "/one"),
+        (f"/one;jsessionid={SESSION}.node1?page=2", "/one?page=2"),
+        (f"/shop;JSESSIONID=x/one;sid={SESSION};v=2", "/shop/one;v=2"),
+        (f"/topic.php?t=1&sid={SESSION}", "/topic.php?t=1"),
+        ("/?PHPSESSID=q5d8h2k1l0m3n4p6r7s8t9u0v1&page=2", "/?page=2"),
+        (f"/?page=2&osCsid={SESSION}", "/?page=2"),
+        (f"/?s={SESSION}", "/"),
+        (f"/?XTCsid={SESSION}&a=1&MODsid={SESSION}", "/?a=1"),
+        ("/?CFID=123&CFTOKEN=456", "/"),
+        ("/?ASPSESSIONIDQQRSTUVW=ABCDEFGH", "/"),
+        (f"/?session%5Fid={SESSION}", "/"),
+        (f"/?sap-sessionid={SESSION}&user_session={SESSION}", "/"),
+        ("/(S(lit3py55t21z5v55vlm25s55))/one.aspx", "/one.aspx"),
+        (f"/app/(A({SESSION})S(lit3py55t21z5v55vlm25s55))/one.aspx", "/app/one.aspx"),
+        ("/(lit3py55t21z5v55vlm25s55)/one.aspx", "/one.aspx"),
+        ("/S(lit3py55t21z5v55vlm25s55)/one.aspx", "/one.aspx"),
+    ],
+)
+def test_normalizing_removes_session_ids(written: str, kept: str) -> None:
+    assert normalize_url(f"https://example.com{written}") == f"https://example.com{kept}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/search?q=session&sid=12", "/course?sid=12", "/page?s=words", "/talks?session=opening-keynote-by-jane-2026"),
+        *("/talks?session_id=145", "/talks?sessionid=x", "/news?newsid=2024010112345678", "/wiki/Phase_(matter)"),
+        *("/a;v=2", "/(group)/page", f"/?token={SESSION}", f"/?basid={SESSION}", "/S(1)/"),
+    ],
+)
+def test_other_parameters_are_not_session_ids(path: str) -> None:
+    assert normalize_url(f"https://example.com{path}") == f"https://example.com{path}"
+
+
 def test_relative_urls_are_resolved_against_the_base_url() -> None:
     assert normalize_url("../x?y", "https://example.com/a/b/c") == "https://example.com/a/x?y"
     assert normalize_url("//other.example.com/", "https://example.com/") == "https://other.example.com/"

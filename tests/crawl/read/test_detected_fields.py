@@ -88,6 +88,10 @@ def test_section_skips_the_breadcrumb_of_the_sources_start_page() -> None:
         ('<meta property="og:image" content="/a.png">' + json_ld({"image": "/b.png"}), "https://www.example.com/a.png"),
         (json_ld({"@type": "Article", "image": ["b.png", "c.png"]}), "https://www.example.com/docs/guide/b.png"),
         (json_ld({"image": {"@type": "ImageObject", "url": "https://cdn.example.net/b"}}), "https://cdn.example.net/b"),
+        (
+            '<meta property="og:image" content="/a?s=0123456789abcdef01">',
+            "https://www.example.com/a?s=0123456789abcdef01",
+        ),
         ('<meta property="og:image" content="data:image/png;base64,AAAA">', None),
         ('<meta property="og:image" content="javascript:alert(1)">', None),
         (json_ld({"@type": "Organization", "image": "/logo.png"}), None),

@@ -223,6 +223,26 @@ def test_trap_url_is_skipped_without_a_request(runner: Runner, website: Website)
     assert ("/a/a/a/a", 200) not in website.asked
 
 
+@pytest.mark.parametrize("takes_cookie", [True, False])
+def test_session_ids_in_links_do_not_hide_a_site(runner: Runner, website: Website, *, takes_cookie: bool) -> None:
+    """Tomcat adds its ID to the first response only; servers that know no cookies redirect to a URL with an ID."""
+    session = "0123456789ABCDEF0123456789ABCDEF"
+    cookie = {"Set-Cookie": f"JSESSIONID={session}"} if takes_cookie else {}
+    start = html("Home", links=[f"/one;jsessionid={session}", f"/topic.php?t=1&amp;sid={session}"])
+    website.pages = {
+        "/": replace(start, headers={**start.headers, **cookie}),
+        "/one": html("Capstan") if takes_cookie else Answer(status=302, headers={"Location": "/one;jsessionid=FF"}),
+        "/one;jsessionid=FF": html("Capstan"),
+        "/topic.php?t=1": html("Topic"),
+    }
+
+    run = runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "/one", "/topic.php?t=1"]
+    assert runner.left_out(run) == {}
+    assert ("cookie" in website.sent[-1]) == takes_cookie
+
+
 def test_indexed_page_is_removed_once_it_is_excluded(runner: Runner, website: Website) -> None:
     make_site(website, 2)
     source = runner.add()

@@ -1,6 +1,6 @@
 """Selection of the URLs that a run reads: the source's ``include`` and ``exclude`` globs, and limits for traps.
 
-Traps are URLs that a site generates endlessly, or differently for each visitor.
+Traps are URLs that a site generates endlessly.
 """
 
 from __future__ import annotations
@@ -74,13 +74,6 @@ MAX_COMBINATIONS = 1_000
 
 _MANY_PARAMETERS = 4
 _MAX_COUNTED = 20_000
-_SESSION_NAMES = {
-    *("aspsessionid", "cfid", "cftoken", "jsessionid", "oscsid", "phpsessid", "session_id", "session-id", "sessionid"),
-    *("sessid", "viewstate", "zenid"),
-}
-_MAYBE_SESSION_NAMES = {"s", "sid", "session", "sess"}
-_SESSION_VALUE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{16,}|[0-9A-Fa-f]{16,}")
-_SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid|sessionid)=|/\([SAF]\([0-9a-z]{20,}\)\)", re.IGNORECASE)
 _REPEATED = re.compile(rf"((?:/[^/]+){{1,4}}?)\1{{{MAX_REPETITIONS},}}(?=/|$)")
 _DATE = re.compile(
     r"(?<![0-9])(?P<year>1[6-9][0-9]{2}|[2-9][0-9]{3})"
@@ -113,8 +106,6 @@ class Traps:
         parsed = parse_url(url)
         path, query = parsed.pathname, parsed.search[1:]
         parameters = parse_qsl(query, keep_blank_values=True)
-        if _has_session(path, parameters):
-            raise _trap("The URL contains a session ID.")
         if path.count("/") > MAX_SEGMENTS or _REPEATED.search(path):
             raise _trap("The URL repeats parts of its path.")
         if len(parameters) > MAX_PARAMETERS or _repeats(parameters):
@@ -138,18 +129,6 @@ class Traps:
 
 def _trap(message: str) -> NotIndexed:
     return NotIndexed(Reason.TRAP, message)
-
-
-def _has_session(path: str, parameters: list[tuple[str, str]]) -> bool:
-    if _SESSION_IN_PATH.search(path):
-        return True
-    for name, value in parameters:
-        lower = name.lower()
-        if lower in _SESSION_NAMES or lower.startswith("aspsessionid"):
-            return True
-        if lower in _MAYBE_SESSION_NAMES and _SESSION_VALUE.fullmatch(value):
-            return True
-    return False
 
 
 def _repeats(parameters: list[tuple[str, str]]) -> bool:

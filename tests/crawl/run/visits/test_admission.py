@@ -65,12 +65,6 @@ def is_trap(traps: Traps, path: str) -> bool:
 @pytest.mark.parametrize(
     "path",
     [
-        "/page;jsessionid=1A2B3C",
-        "/page?PHPSESSID=abcdef0123456789abcdef0123456789",
-        "/page?a=1&sessionid=x",
-        "/page?ASPSESSIONIDQQRSTUVW=ABCDEFGH",
-        "/page?sid=0123456789abcdef0123456789abcdef",
-        "/(S(lit3py55t21z5v55vlm25s55))/page",
         "/a/b/a/b/a/b/a/b",
         "/de/de/de/de/page",
         "/x" * 45,
@@ -87,7 +81,7 @@ def is_trap(traps: Traps, path: str) -> bool:
         "/events/20310512/",
     ],
 )
-def test_session_ids_repeated_segments_and_far_future_dates_are_traps(path: str) -> None:
+def test_repeated_segments_and_far_future_dates_are_traps(path: str) -> None:
     assert is_trap(Traps(), path)
 
 
@@ -96,9 +90,6 @@ def test_session_ids_repeated_segments_and_far_future_dates_are_traps(path: str)
     [
         "/",
         "/docs/a/b/c/d/e/f/",
-        "/search?q=session&sid=12",
-        "/course?sid=12",
-        "/page?s=words",
         "/2031/05/12/a-story-about-the-future",
         "/2026/06/",
         "/events/2026-12-24",
