@@ -22,7 +22,17 @@ from app.crawl.fetch.network import (
     check_time,
     time_limit,
 )
-from app.crawl.fetch.responses import HEAD_BYTES, PACKED, Cookies, UnpackingError, is_page, sniff, unpack
+from app.crawl.fetch.responses import (
+    HEAD_BYTES,
+    PACKED,
+    Cookies,
+    UnpackingError,
+    effective_content_type,
+    is_complete,
+    is_page,
+    sniff,
+    unpack,
+)
 from app.crawl.fetch.values import (
     MAX_PAGE_BYTES,
     Fetched,
@@ -262,7 +272,9 @@ def _translate_errors(host: str) -> Iterator[None]:
         raise NotIndexed(Reason.TIMEOUT, f"{host} takes too long to respond.") from error
     except httpcore.ConnectError as error:
         raise NotIndexed(Reason.UNREACHABLE, f"Connecting to {host} failed.") from error
-    except (httpcore.NetworkError, httpcore.ProtocolError, UnpackingError) as error:
+    except UnpackingError as error:
+        raise NotIndexed(Reason.BAD_ENCODING, f"The response of {host} cannot be decompressed: {error}.") from error
+    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise NotIndexed(Reason.UNREACHABLE, f"The response of {host} cannot be read: {error}.") from error
 
 
@@ -286,9 +298,10 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
-        # The first one counts, since joined values would be invalid.
-        if name == "location" or name == "content-type":
-            headers.setdefault(name, value)
+        if name == "location":
+            headers.setdefault(name, value)  # The first one counts, since joined values would be invalid.
+        elif name == "content-type":
+            headers[name] = effective_content_type([headers.get(name, ""), value])
         elif name != "set-cookie":
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
@@ -305,17 +318,22 @@ def _body(
         raise _too_large(max_bytes)
     body = bytearray()
     sniffed = any_type
-    for piece in unpack(_limited(response, max_bytes, truncate=truncate), headers.get("content-encoding", "")):
-        check_time()
-        body += piece
-        if not sniffed and len(body) >= HEAD_BYTES:
-            headers["content-type"] = _sniffed(content_type, body)
-            sniffed = True
-        if len(body) > max_bytes:
-            if not truncate:
-                raise _too_large(max_bytes)
-            del body[max_bytes:]
-            break
+    try:
+        for piece in unpack(_limited(response, max_bytes, truncate=truncate), headers.get("content-encoding", "")):
+            check_time()
+            body += piece
+            if not sniffed and len(body) >= HEAD_BYTES:
+                headers["content-type"] = _sniffed(content_type, body)
+                sniffed = True
+            if len(body) > max_bytes:
+                if not truncate:
+                    raise _too_large(max_bytes)
+                del body[max_bytes:]
+                break
+    except (httpcore.RemoteProtocolError, UnpackingError):
+        # Browsers, too, show a page whose server declares a wrong length, or forgets the last chunk.
+        if not is_complete(content_type, body):
+            raise
     if not sniffed:
         headers["content-type"] = _sniffed(content_type, body)
     return bytes(body)

@@ -55,6 +55,8 @@ _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _BYTES_PER_STRAY = 20
 """Minimum bytes of text for each accepted control character, since some programs leave a few of them behind."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
+_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 # The binary data bytes of the MIME Sniffing standard.
 _CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b")
 
@@ -62,6 +64,20 @@ _CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r
 def media_type(content_type: str) -> str:
     """Return the media type from a ``Content-Type`` header in lower case, without parameters; empty without a type."""
     return content_type.partition(";")[0].strip().lower()
+
+
+def effective_content_type(values: Iterable[str]) -> str:
+    """Return the last valid value of one or several headers ``Content-Type``, as browsers do; empty without any.
+
+    ``"text/html; charset=utf-8, text/html" -> "text/html; charset=utf-8"``
+    """
+    effective = ""
+    for value in values:
+        for part in _COMMA.split(value):
+            is_repeated = media_type(part) == media_type(effective) and not charset_of(part)
+            if _MEDIA_TYPE.fullmatch(media_type(part)) and not is_repeated:
+                effective = part.strip()
+    return effective
 
 
 def charset_of(content_type: str) -> str | None:
@@ -132,8 +148,25 @@ class UnpackingError(Exception):
     """A body is not compressed as declared, or uses a compression method that was not offered."""
 
 
+_GZIP = {"gzip", "x-gzip"}
+_UNPACKED = {*_GZIP, "deflate"}
+_COMPRESSIONS = {"br", "bzip2", "compress", "dcb", "dcz", "exi", "lzma", "x-bzip2", "x-compress", "xz", "zstd"}
+"""Compression methods that the crawler does not request."""
+_END = re.compile(rb"</(?:html|feed|rss|sitemapindex|urlset)\s*>(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+\Z", re.IGNORECASE)
+_END_BYTES = 4_096
+
+
+def is_complete(content_type: str, body: bytes) -> bool:
+    """Whether a body ends as complete ones do: a page or a list with its last tag, plain text with a line break."""
+    if media_type(content_type) == "text/plain":
+        return body.endswith(b"\n")
+    return _END.search(body[-_END_BYTES:]) is not None
+
+
 def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Decompress a body into pieces of at most 64 KiB, so that a decompression bomb takes little memory.
+
+    Values that are not compression methods, such as ``utf-8``, are ignored, as in browsers.
 
     Pieces may be empty: even if a body decompresses to nothing for a long time, the caller can stop in between.
 
@@ -142,19 +175,19 @@ def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         encoding: The value of ``Content-Encoding``; empty for none.
 
     Raises:
-        UnpackingError: The body is not compressed with this method or ends too early, or the method is unknown.
+        UnpackingError: The body is not compressed with this method or ends too early, or the method was not requested.
     """
     names = [name.strip().lower() for name in encoding.split(",")]
-    layers = [name for name in names if name not in {"", "identity"}]
+    layers = [name for name in names if name in _UNPACKED or name in _COMPRESSIONS]
     if len(layers) > _MAX_ENCODINGS:
         raise UnpackingError("compressed too many times")
     for name in reversed(layers):
-        if name in {"gzip", "x-gzip"}:
+        if name in _GZIP:
             pieces = _inflate(pieces, _GZIP_OR_ZLIB)
         elif name == "deflate":
             pieces = _inflate(pieces, None)
         else:
-            raise UnpackingError(f"compressed with {name[:40]}, which was not requested")
+            raise UnpackingError(f"compressed with {name}, which was not requested")
     yield from pieces
 
 

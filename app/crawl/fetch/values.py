@@ -50,6 +50,7 @@ class Reason(StrEnum):
     EMPTY = "empty"
     CERTIFICATE = "certificate"
     UNREACHABLE = "unreachable"
+    BAD_ENCODING = "bad_encoding"
     SOFT_404 = "soft_404"
     CANCELLED = "cancelled"
     BAD_SOURCE = "bad_source"

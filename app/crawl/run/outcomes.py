@@ -111,7 +111,9 @@ class Outcome:
     discovered: Sequence[DiscoveredUrl] = ()
 
 
-_TEMPORARY_REASONS = (Reason.TIMEOUT, Reason.UNREACHABLE, Reason.BROWSER_FAILED, Reason.INTERNAL_ERROR)
+_TEMPORARY_REASONS = (
+    *(Reason.TIMEOUT, Reason.UNREACHABLE, Reason.BAD_ENCODING, Reason.BROWSER_FAILED, Reason.INTERNAL_ERROR),
+)
 
 
 def is_failure(reason: str) -> bool:

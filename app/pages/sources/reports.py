@@ -183,6 +183,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The crawler couldn’t connect to the server, or the connection was lost.",
         f"Check that the URL is correct and that the server responds. {_NEXT_RUN}",
     ),
+    "bad_encoding": Explanation(
+        "wrongly compressed",
+        "The server’s Content-Encoding header declares a compression that the body doesn’t have, or that the crawler "
+        "didn’t request, such as brotli.",
+        f"Correct the header, or have the server respect Accept-Encoding. {_NEXT_RUN}",
+    ),
     "soft_404": Explanation(
         "only saying “not found”",
         "The server responds as if the page existed, but its text says that nothing was found.",

@@ -10,6 +10,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import IPv4Address
 
 import pytest
@@ -111,15 +112,85 @@ class TestAnswers:
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<p>sh",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: -1\r\n\r\n<p>",
             b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n<p>x",
-            page(b"no gzip", "Content-Encoding: gzip"),
-            page(gzip.compress(b"<p>text" * 100, mtime=0)[:-9], "Content-Encoding: gzip"),
-            page(b"<p>", "Content-Encoding: br"),
         ],
     )
     def test_malformed_response_is_unreachable(self, site: HostileSite, fetcher: Fetcher, answer: bytes) -> None:
         site.answers["/"] = lambda asked: iter([answer])
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.UNREACHABLE
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            page(b"no gzip", "Content-Encoding: gzip"),
+            page(gzip.compress(b"<p>text" * 100, mtime=0)[:-9], "Content-Encoding: gzip"),
+            page(b"<p>", "Content-Encoding: br"),
+        ],
+    )
+    def test_wrongly_compressed_body_has_a_reason_of_its_own(
+        self, site: HostileSite, fetcher: Fetcher, answer: bytes
+    ) -> None:
+        site.answers["/"] = answer
+
+        assert reason(lambda: fetcher.fetch(URL)) == Reason.BAD_ENCODING
+
+    @pytest.mark.parametrize("encoding", ["UTF-8", "none", "binary", "8bit", "ISO-8859-1", "text/html", "identity, x"])
+    def test_content_encoding_without_compression_is_ignored_as_in_browsers(
+        self, site: HostileSite, fetcher: Fetcher, encoding: str
+    ) -> None:
+        site.answers["/"] = page(b"<p>Hello", f"Content-Encoding: {encoding}")
+        site.answers["/packed"] = page(gzip.compress(b"<p>Hello"), f"Content-Encoding: {encoding}, gzip")
+
+        assert fetcher.fetch(URL).body == b"<p>Hello"
+        assert fetcher.fetch(f"{URL}packed").body == b"<p>Hello"
+
+    @pytest.mark.parametrize(
+        ("headers", "effective"),
+        [
+            (["text/plain", "text/html"], "text/html"),
+            (["image/png", "text/html; charset=x"], "text/html; charset=x"),
+            (['text/html; charset="a,b"', "text/html"], 'text/html; charset="a,b"'),
+            (["text/html, text/html; charset=x"], "text/html; charset=x"),
+            (["text/html", "html"], "text/html"),
+            (["html"], "text/html"),
+            (["charset=utf-8"], "text/html"),
+        ],
+    )
+    def test_last_valid_content_type_applies_as_in_browsers(
+        self, site: HostileSite, fetcher: Fetcher, headers: list[str], effective: str
+    ) -> None:
+        site.answers["/"] = page(b"<p>Hello", *(f"Content-Type: {value}" for value in headers), content_type="")
+
+        assert fetcher.fetch(URL).headers["content-type"] == effective
+
+    @pytest.mark.parametrize(
+        ("content_type", "body", "complete"),
+        [
+            ("text/html", b"<p>Hello</p></body></html>\n<!-- cached -->", True),
+            ("application/xml", b"<urlset></urlset>", True),
+            ("text/plain", b"User-agent: *\n", True),
+            ("text/html", b"<p>Hello</p>", False),
+            ("text/html", b"<p>Hello</p></html><!-- cached", False),
+            ("text/plain", b"User-agent: *\nDis", False),
+        ],
+    )
+    def test_complete_body_is_read_although_its_declared_end_is_missing(
+        self, site: HostileSite, fetcher: Fetcher, content_type: str, body: bytes, *, complete: bool
+    ) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n".encode()
+        packed = gzip.compress(body)[:-8]
+        site.answers = {
+            "/long": lambda asked: iter([head + b"Content-Length: 1000\r\n\r\n" + body]),
+            "/chunk": lambda asked: iter([head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s" % (len(body), body)]),
+            "/gzip": page(packed, "Content-Encoding: gzip", content_type=content_type),
+        }
+
+        unread = {"long": Reason.UNREACHABLE, "chunk": Reason.UNREACHABLE, "gzip": Reason.BAD_ENCODING}
+        for path, why in unread.items():
+            if complete:
+                assert fetcher.fetch(URL + path).body == body
+            else:
+                assert reason(partial(fetcher.fetch, URL + path)) == why
 
     def test_body_without_content_length_ends_when_the_connection_closes(
         self, site: HostileSite, fetcher: Fetcher
