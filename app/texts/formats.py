@@ -10,6 +10,7 @@ from html.entities import html5
 import pyromark
 from turbohtml import Document, Element, Html, HTMLParseError, Minify, Node, parse, parse_xml
 
+from app.texts.line_numbers import remove_line_numbers
 from app.texts.sections import mark_headings
 
 INVISIBLE = frozenset(
@@ -242,13 +243,14 @@ def markdown_to_marked_text(markdown: str) -> str:
 
 
 def node_to_text(node: Node) -> str:
-    """Convert a part of a page to text. Modifies the tree by removing invisible elements.
+    """Convert a part of a page to text. Modifies the tree by removing invisible elements and line numbers of code.
 
     Blocks are separated by a blank line, rows and list items by a line break, cells by a tab, and words by a space.
     Preformatted text keeps its lines and indentation. Characters of icon fonts are removed.
     """
     # The parser serializes the tree in its own code: a Python object for each element would take ten times as long.
     node.remove(", ".join(INVISIBLE))
+    remove_line_numbers(node)
     for element in node.iter_elements(RAW, include_self=True):
         element.tag = "pre"
     html = node.serialize(WITHOUT_COMMENTS, inner=True).replace("&nbsp;", "\N{NO-BREAK SPACE}")
