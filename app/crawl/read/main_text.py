@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from turbohtml import Document, Element, Node, Text
 
+from app.crawl.read.tool_parts import remove_tool_parts
 from app.texts.formats import INVISIBLE, node_to_text
 from app.texts.sections import keep_anchors, mark_headings
 
@@ -102,6 +103,7 @@ def main_part(document: Document) -> Node:
     """
     keep_anchors(document)
     document.remove(CHROME)
+    remove_tool_parts(document)
     sizes = _sizes(document)
     is_marked = document.select_one(MARKED) is not None
     for selector, is_sure in ((EDGES, is_marked), (HIDDEN, False)):
@@ -298,14 +300,16 @@ _NOT_A_PART = "(?!(?:block|box|card|code|has|is|js|modal|no|not|panel|post-?cont
 FRAMES = (
     rf"{_PAGE}(?:head|header|masthead)|"
     rf"{_NOT_A_PART}(?:[a-z0-9]+-)?(?:consent|cookies?|cookie-(?:consent|law|notice|policy)|foot|footer|gdpr|[a-z]*nav|"
-    "nav[a-z]*|off-?canvas-(?:menu|left|right))"
+    "nav[a-z]*|off-?canvas-(?:menu|left|right)|(?:ccpa|dsgvo|lgpd|privacy|rgpd)-?(?:bandeau|banner|bar|consent|notice)|"
+    "(?:outdated|version)-?(?:badge|banner|notice|warning))"
 )
 """Parts of a page's frame, which are never content, however little else the page contains."""
 SIDEBARS = rf"{_NOT_A_PART}(?:[a-z0-9]+-)?(?:(?:left|right)-?bar|[a-z]*sidebar|side-?bar)"
 """Parts of the frame unless they are within text."""
 NOISE = (
     "ads?|advert|advertisement|ad-?slot|author-?(?:bio|box|card|description|info|profile|section)|about-?author|"
-    "breadcrumbs?|byline|buy-?box|comments|comment-?(?:form|list|respond)|commentlist|consent|cookies?|copyright|disqus|"
+    "back-to-top|breadcrumbs?|byline|buy-?box|comments|comment-?(?:form|list|respond)|commentlist|consent|cookies?|copyright|disqus|"
+    "edit-?(?:link|page|this-page)|(?:article|page)-?feedback|last-?(?:edited|modified|updated?)|"
     "gdpr|gutter|legal|legal-?copy|line-?(?:numbers?|nos?)|modal|more-?(?:from|on|stories)|"
     "most-?(?:popular|read|viewed)|[a-z]*nav|nav[a-z]*|newsletter|no-?comments|off-?canvas-(?:menu|left|right)|outbrain|pagination|popup|post-?ratings?|print-only|promo|promoted|"
     "jp-post-flair|read-?(?:more|next)|recirc|recommended|recommendations|"

@@ -1,0 +1,93 @@
+"""Parts that tools add to pages, by the names that the tools give them: consent banners, and frames of documentation.
+
+They are never main text, however little else the page contains.
+"""
+
+from __future__ import annotations
+
+from turbohtml import Document, Element
+
+_CONSENT_TOOLS = (
+    *("BorlabsCookieBox", "BorlabsDialog", "CookiebotWidget", "CybotCookiebotDialog", "axeptio_overlay"),
+    *("cassie-widget", "cc-main", "cc-window", "ccc-module", "ccc-notify", "ccfw-page-banner", "ccm-modal", "ccm-root"),
+    *(
+        "ccm-widget",
+        "cky-consent-container",
+        "cky-modal",
+        "cli-modal",
+        "cliSettingsPopup",
+        "cmpbox",
+        "cmpbox2",
+        "cmpwrapper",
+    ),
+    *("cmplz-cookiebanner", "cmplz-cookiebanner-container", "cmplz-manage-consent", "consent_blackbar"),
+    *("consent-banner-root-container", "cookie-law-info-again", "cookie-law-info-bar", "cookiefirst-root"),
+    *("cookiescript_injected", "cookiescript_injected_wrapper", "didomi-host", "didomi-popup-container"),
+    *("eu-cookie-compliance-banner", "fc-consent-root", "gdpr-cookie-notice", "govuk-cookie-banner"),
+    *("hs-eu-cookie-confirmation", "isense-cc-window", "iubenda-cs-banner", "klaro", "moove_gdpr_cookie_info_bar"),
+    *("moove_gdpr_cookie_modal", "nhsuk-cookie-banner", "onetrust-banner-sdk", "onetrust-consent-sdk"),
+    *("onetrust-pc-sdk", "orejime-Modal", "orejime-Notice", "orejime-NoticeWrapper", "osano-cm-dialog"),
+    *("osano-cm-window", "ppms_cm_popup_overlay", "qc-cmp-ui-container", "qc-cmp2-container", "qc-cmp2-ui"),
+    *("rcb-banner", "shopify-pc__banner", "silktide-banner", "silktide-wrapper", "sliding-popup", "tarteaucitronRoot"),
+    *("tc-privacy-wrapper", "termly-code-snippet-support", "termsfeed-com---nb", "trustarc-banner-overlay"),
+    *("truste-consent-track", "usercentrics-cmp-ui", "usercentrics-root"),
+)
+"""IDs and classes of the outermost elements of consent tools."""
+_CONSENT = ", ".join(
+    [
+        *(f"[id={name}]:not(body), [class~={name}]:not(body)" for name in _CONSENT_TOOLS),
+        "[id^=sp_message_container_]",  # Sourcepoint.
+        "[data-hook=ccsu-banner-wrapper]",  # Wix.
+    ]
+)
+_DOCUMENTATION = (
+    # Docusaurus.
+    ".theme-announcement-bar, .theme-doc-version-banner, .theme-doc-version-badge, .theme-doc-toc-mobile, "
+    ".theme-doc-toc-desktop, .theme-doc-footer, .theme-last-updated, "
+    # VitePress.
+    ".VPLocalNav, .VPLocalNavOutlineDropdown, .VPDocAsideOutline, .VPDocFooter, [class*=language-] > span.lang, "
+    # MkDocs.
+    ".md-source-file, .md-feedback, .md-content__button, [data-md-component=outdated], [data-md-component=announce], "
+    # Sphinx.
+    ".content-icon-container, .back-to-top, .edit-this-page, .view-this-page, .rst-versions, "
+    ".bd-header-version-warning, "
+    # Docsy, MDN, and Nextra.
+    ".td-page-meta, .td-toc, .code-example > .example-header, .nextra-toc, .nextra-copy-page"
+)
+_COPY_BUTTONS = (
+    "clipboard-copy, [data-clipboard-target], [data-clipboard-text], button[class*=copy i], "
+    "button[class*=clipboard i], button[aria-label*=copy i], button[title*=copy i], pre button, pre + button, [class*=code i] > button, "
+    "[class*=highlight i] > button, [class*=language-] > button, .theme-code-block button"
+)
+"""Buttons that copy code."""
+_FOR_SCREEN_READERS = (
+    *("sr-only", "visually-hidden", "visuallyhidden", "visually_hidden", "screen-reader", "screenreader"),
+    *("show-for-sr", "element-invisible", "hidden-visually", "assistive-text", "a11y-hidden"),
+)
+"""Parts of the classes of text that only screen readers present."""
+_HIDDEN_TEXT = ", ".join(
+    f"{tag} [class*={name} i]:not([class*=not-sr-only])" for tag in ("a", "button") for name in _FOR_SCREEN_READERS
+)
+_PERMALINKS = (
+    "a.headerlink, a.permalink, a.heading-permalink, a.header-permalink, a.hash-link, a.hashlink, a.anchor-link, "
+    "a.anchorjs-link, a.heading-anchor, a.header-anchor"
+)
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+
+REMOVED = f"{_CONSENT}, {_DOCUMENTATION}, {_COPY_BUTTONS}, {_HIDDEN_TEXT}"
+
+
+def remove_tool_parts(document: Document) -> None:
+    """Remove the parts that tools add to a page, and the links of headings to themselves."""
+    document.remove(REMOVED)
+    for link in document.select(_PERMALINKS):
+        if (link.attr("href") or "").startswith("#") and _is_beside_heading(link):
+            link.decompose()
+
+
+def _is_beside_heading(link: Element) -> bool:
+    """Whether a link is in a heading that has other text, or directly after a heading."""
+    parent, before = link.parent, link.previous_sibling
+    if isinstance(parent, Element) and parent.tag in _HEADINGS:
+        return parent.text.strip() != link.text.strip()
+    return isinstance(before, Element) and before.tag in _HEADINGS
