@@ -156,7 +156,7 @@ _END = re.compile(rb"</(?:html|feed|rss|sitemapindex|urlset)\s*>(?:\s|<!--(?:[^-
 _END_BYTES = 4_096
 
 
-def is_complete(content_type: str, body: bytes) -> bool:
+def is_complete(content_type: str, body: bytes | bytearray) -> bool:
     """Whether a body ends as complete ones do: a page or a list with its last tag, plain text with a line break."""
     if media_type(content_type) == "text/plain":
         return body.endswith(b"\n")

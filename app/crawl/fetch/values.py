@@ -52,6 +52,7 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
     BAD_ENCODING = "bad_encoding"
     SOFT_404 = "soft_404"
+    SOFT_ERROR = "soft_error"
     CANCELLED = "cancelled"
     BAD_SOURCE = "bad_source"
     NOT_RENDERED = "not_rendered"

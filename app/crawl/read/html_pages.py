@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from turbohtml import Document, Element
 
 from app.crawl.fetch.values import RANK, Fetched, FieldRules, Page, Reason, Selectors
+from app.crawl.read.error_pages import error_of
 from app.crawl.read.field_rules import Subject, ruled_fields
 from app.crawl.read.links import (
     absolute_address,
@@ -119,7 +120,7 @@ def _skip_reason(noindex: bool, title: str, content: str) -> Reason | None:
         return Reason.NOINDEX
     if not content:
         return Reason.EMPTY
-    return Reason.SOFT_404 if is_soft_404(title, content) else None
+    return error_of(title, content)
 
 
 def _selected_title(document: Document, selector: str | None) -> str:
@@ -346,47 +347,3 @@ def _types(item: Mapping[str, Any]) -> list[str]:
         for each in (types[:MAX_CRUMBS] if isinstance(types, list) else [types])
         if isinstance(each, str) and (name := cut_line(SCHEMA.sub("", each, count=1)))
     ]
-
-
-TITLE_SEPARATOR = re.compile(r"\s+[-–—−|·•:»«/›‹~]+\s+|[|»«›‹]|(?<=\w):\s+|\s+(?=\()")
-MAX_SOFT_404_CHARACTERS = 2_000
-"""Maximum number of characters on an error page. A page with more text has content, whatever its title."""
-MAX_PHRASE_CHARACTERS = 80
-
-THING = "(?:page|file|document|url|address|article|content|resource)"
-PHRASES = (
-    r"(?:(?:http|error|status|code|fehler|erreur|erro|errore|fout|błąd|ошибка) )*404(?: error| page)?",
-    rf"(?:(?:http )?(?:error )?404 )?(?:{THING} )?not found(?: (?:error )?404)?",
-    r"(?:(?:oops|sorry|uh oh|whoops) )?(?:the |this |that |your )?(?:requested )?"
-    rf"{THING}(?: you (?:requested|were looking for))? "
-    r"(?:was not found|is not found|could not be found|cannot be found|can t be found|does not exist|doesn t exist|"
-    r"no longer exists|is missing|is no longer available)",
-    rf"(?:we )?(?:can t|cannot|couldn t|could not) find (?:the|this|that) {THING}",
-    r"(?:fehler )?(?:404 )?(?:die )?(?:angeforderte )?seite (?:wurde )?(?:leider )?nicht gefunden",
-    r"(?:erreur )?(?:404 )?(?:la )?page (?:demandée )?(?:non trouvée|introuvable)",
-    r"(?:error )?(?:404 )?(?:la )?página no (?:fue )?encontrada",
-    r"(?:erro )?(?:404 )?(?:a )?página não (?:foi )?encontrada",
-    r"(?:errore )?(?:404 )?(?:la )?pagina non (?:è stata )?trovata",
-    r"(?:404 )?(?:de )?pagina (?:is )?niet gevonden",
-    r"(?:404 )?(?:nie znaleziono strony|strona nie (?:została znaleziona|istnieje))",
-    r"(?:ошибка )?(?:404 )?страница не (?:найдена|существует)",
-    r"(?:404 )?ページが?見つかりません(?:でした)?",
-    r"(?:404 )?(?:页面未找到|页面不存在|找不到页面|找不到网页|頁面不存在|找不到網頁)",
-)
-PHRASE = re.compile("|".join(PHRASES))
-NO_WORD = re.compile(r"[\W_]+")
-
-
-def is_soft_404(title: str, content: str) -> bool:
-    """Whether a page is an error page despite its status: its title or first line says so, and little text follows."""
-    if len(content) > MAX_SOFT_404_CHARACTERS:
-        return False
-    for line in (title, content.partition("\n")[0]):
-        parts = [line, *TITLE_SEPARATOR.split(line)]
-        if any(PHRASE.fullmatch(_words(part)) for part in parts if len(part) <= MAX_PHRASE_CHARACTERS):
-            return True
-    return False
-
-
-def _words(text: str) -> str:
-    return NO_WORD.sub(" ", text.lower()).strip()

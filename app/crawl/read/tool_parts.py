@@ -56,8 +56,8 @@ _DOCUMENTATION = (
 )
 _COPY_BUTTONS = (
     "clipboard-copy, [data-clipboard-target], [data-clipboard-text], button[class*=copy i], "
-    "button[class*=clipboard i], button[aria-label*=copy i], button[title*=copy i], pre button, pre + button, [class*=code i] > button, "
-    "[class*=highlight i] > button, [class*=language-] > button, .theme-code-block button"
+    "button[class*=clipboard i], button[aria-label*=copy i], button[title*=copy i], pre button, pre + button, "
+    "[class*=code i] > button, [class*=highlight i] > button, [class*=language-] > button, .theme-code-block button"
 )
 """Buttons that copy code."""
 _FOR_SCREEN_READERS = (

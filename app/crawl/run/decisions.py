@@ -193,6 +193,8 @@ def _skip_page(
         canonical: The canonical URL that the page declares, if it is another page's.
         identity, text_digest: ID and text digest of the page, if it duplicates another page.
     """
+    if is_failure(reason):
+        return decide_error(state, queued, NotIndexed(reason, "The page is the error message of a server."))
     record = state.retry(read_record, queued.url)
     former_id = None if record is None else record.document_id
     links = _followed_links(state, page.links)

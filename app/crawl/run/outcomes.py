@@ -112,7 +112,8 @@ class Outcome:
 
 
 _TEMPORARY_REASONS = (
-    *(Reason.TIMEOUT, Reason.UNREACHABLE, Reason.BAD_ENCODING, Reason.BROWSER_FAILED, Reason.INTERNAL_ERROR),
+    *(Reason.TIMEOUT, Reason.UNREACHABLE, Reason.BAD_ENCODING, Reason.SOFT_ERROR),
+    *(Reason.BROWSER_FAILED, Reason.INTERNAL_ERROR),
 )
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import func, select, update
 
 from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import NotIndexed
-from app.crawl.read.html_pages import TITLE_SEPARATOR
+from app.crawl.read.error_pages import TITLE_SEPARATOR
 from app.crawl.run.page_documents import MIN_TITLES, PathSections, TitleRules, retitle, strip_title
 from app.crawl.run.recorder import put_documents
 from app.crawl.run.state import RunState

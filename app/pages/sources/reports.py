@@ -194,6 +194,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The server responds as if the page existed, but its text says that nothing was found.",
         "Configure the server to respond to such URLs with the status 404.",
     ),
+    "soft_error": Explanation(
+        "only showing a server error",
+        "The page says that the server failed or is under maintenance, although its status is 200.",
+        f"Have the server respond with the status 500 or 503 meanwhile. {_NEXT_RUN}",
+    ),
     "not_rendered": Explanation(
         "not rendered",
         "The page needs JavaScript, but the browser could not render it in time, or slow pages had used up the run’s "

@@ -243,6 +243,19 @@ def test_session_ids_in_links_do_not_hide_a_site(runner: Runner, website: Websit
     assert ("cookie" in website.sent[-1]) == takes_cookie
 
 
+def test_maintenance_message_keeps_the_document_of_its_page(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": html("Hours")}
+    source = runner.add()
+    runner.run(source)
+    website.pages["/a"] = html("Under maintenance", text="Please come back later.")
+
+    run = runner.run(source)
+
+    assert runner.left_out(run) == {"/a": "soft_error"}
+    assert runner.documents()["/a"]["title"] == "Hours"
+    assert run.removed == 0
+
+
 def test_indexed_page_is_removed_once_it_is_excluded(runner: Runner, website: Website) -> None:
     make_site(website, 2)
     source = runner.add()
