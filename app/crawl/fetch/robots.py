@@ -147,8 +147,9 @@ class Robots:
             raise
         except NotIndexed as error:
             # RFC 9309, section 2.3.1.3: a missing file allows everything. Section 2.3.1.4: an unreachable one forbids
-            # everything.
-            if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
+            # everything. By its letter, 429 would be a missing file, but it means "not now", as search engines agree.
+            is_missing = error.reason.startswith("http_4") and error.reason != "http_429"
+            if error.reason in _UNAVAILABLE or is_missing:
                 return float("inf"), RobotsRules("")
             failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is crawled: {error.message}")
             return self._now() + _FAILURE_SECONDS, failure

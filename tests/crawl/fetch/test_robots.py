@@ -182,7 +182,7 @@ class TestRobots:
 
         assert fetch.urls == [f"{SITE}/robots.txt", "http://www.example.com/robots.txt"]
 
-    @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429])
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
     def test_missing_robots_txt_allows_everything(self, status: int) -> None:
         Robots(Fetches(NotIndexed(f"http_{status}", "No."))).check(f"{SITE}/a")
 
@@ -191,7 +191,7 @@ class TestRobots:
         Robots(Fetches(NotIndexed(why, "No."))).check(f"{SITE}/a")
 
     @pytest.mark.parametrize(
-        "why", ["http_500", "http_503", "timeout", "unreachable", "certificate", "private_address"]
+        "why", ["http_429", "http_500", "http_503", "timeout", "unreachable", "certificate", "private_address"]
     )
     def test_unreachable_robots_txt_blocks_all_pages_with_the_fetch_reason(self, why: str) -> None:
         """The reason must not be ``ROBOTS``: pages that robots.txt disallows are removed from the index."""

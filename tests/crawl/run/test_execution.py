@@ -999,6 +999,40 @@ def test_page_with_retry_after_is_requested_again_and_indexed(
     assert turns.pauses == [7.0]
 
 
+def test_robots_txt_that_asks_to_wait_is_requested_again_and_obeyed(
+    runner: Runner, website: Website, turns: FreeTurns
+) -> None:
+    make_site(website, 2)
+    rules = Answer(b"User-agent: *\nDisallow: /1", headers={"Content-Type": "text/plain"})
+    responses = iter([Answer(b"", 429, {"Retry-After": "7"}), rules])
+
+    def answer(path: str) -> None:
+        if path == "/robots.txt":
+            website.pages[path] = next(responses)
+
+    website.before = answer
+    run = runner.run(runner.add())
+
+    assert turns.pauses == [7.0]
+    assert runner.left_out(run) == {"/1": "robots"}
+
+
+def test_robots_txt_that_always_asks_to_wait_allows_nothing_and_removes_nothing(
+    runner: Runner, website: Website
+) -> None:
+    make_site(website, 2)
+    source = runner.add()
+    runner.run(source)
+    website.forget()
+    website.pages["/robots.txt"] = Answer(b"", 429, {"Retry-After": "30"})
+
+    run = runner.run(source)
+
+    assert (run.status, run.error and run.error["code"], run.removed) == ("failed", "http_429", 0)
+    assert website.asked == []
+    assert len(runner.documents()) == 3
+
+
 def test_host_that_keeps_sending_retry_after_gets_few_requests(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()
