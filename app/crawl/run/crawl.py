@@ -31,7 +31,7 @@ from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage
 from app.crawl.run.page_documents import field_rules, page_of_post
 from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
 from app.crawl.run.state import RunFailed, RunInterrupted, RunState
-from app.crawl.run.stored_run import add_discovered, has_waiting_runs
+from app.crawl.run.stored_run import add_discovered, has_waiting_runs, name_branch
 from app.crawl.run.titles import learn_titles
 from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
 
@@ -90,6 +90,7 @@ def read_pages(state: RunState) -> None:
                 queued = current.in_flight.pop(future)
                 with _one_page(state, queued):
                     _settle(state, current, queued, future.result())
+                    _count_in_branch(state, queued)
             if batch_is_full(state):
                 _write(state)
             state.control.check()
@@ -159,8 +160,8 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
             elif max_pages is not None and state.indexed_count >= max_pages:
                 error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
                 add_outcome(state, decide_error(state, queued, error))
-            elif state.plan_is_full and not has_document(state, queued.url):
-                add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
+            elif (reason := _limit_reached(state, queued)) and not has_document(state, queued.url):
+                add_outcome(state, Outcome(queued.url, "skipped", reason, forget=True))
             else:
                 _start(state, current, queued, unconditional=queued.deferred is not None)
         if batch_is_full(state):
@@ -168,10 +169,20 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
     return bool(current.in_flight)
 
 
+def _limit_reached(state: RunState, queued: QueuedPage) -> Reason | None:
+    """Return the reason to skip a page unless it is a document, which the run keeps up to date in any case."""
+    if state.plan_is_full:
+        return Reason.QUOTA
+    if state.branches.skips(queued):
+        return Reason.NO_NEW_TEXT
+    return Reason.MAX_REQUESTS if state.requests >= state.max_requests else None
+
+
 def _start(state: RunState, current: _Pass, queued: QueuedPage, *, unconditional: bool) -> None:
     place = current.order.place(queued.url)
     current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, place)] = queued
     current.started += 1
+    state.requests += 1
     # The page may lead to pages that are not deferred, which take precedence again.
     current.only_deferred = False
 
@@ -304,6 +315,15 @@ def _settle(state: RunState, current: _Pass, queued: QueuedPage, reading: Readin
         _settle_redirected(state, current, queued, fetched.url, settle)
     else:
         settle(queued)
+
+
+def _count_in_branch(state: RunState, queued: QueuedPage) -> None:
+    outcome = state.batch.outcomes.get(queued.url)
+    branch = state.branches.add(queued, outcome) if outcome is not None and state.follows_links else None
+    if branch is not None:
+        # The branch may be a page of the batch.
+        write_batch(state)
+        state.retry(name_branch, branch)
 
 
 def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetched: Fetched) -> None:

@@ -11,8 +11,9 @@ from app.crawl.fetch.addresses import parse_url
 from app.crawl.fetch.listings import Listed, fetch_feed, walk_sitemaps
 from app.crawl.fetch.unexpected import UNEXPECTED_ERRORS, guarded
 from app.crawl.fetch.values import NotIndexed, Reason
+from app.crawl.run.branches import Branches
 from app.crawl.run.crawl import add_posts, read_pages
-from app.crawl.run.frontier import LATEST_CHANGE, MAX_URLS, lost_documents, lost_pages, max_urls
+from app.crawl.run.frontier import LATEST_CHANGE, MAX_URLS, lost_documents, lost_pages, max_requests, max_urls
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_failure
 from app.crawl.run.recorder import add_outcome, confirm_documents, write_batch
 from app.crawl.run.state import (
@@ -32,9 +33,10 @@ from app.crawl.run.stored_run import (
     count_unreadable,
     delete_unlisted,
     forget_lost_pages,
-    has_quota_pages,
+    has_unread_pages,
     load_run,
     load_sync,
+    read_progress,
     release_claim,
     restart_run,
     store_end,
@@ -165,6 +167,9 @@ def _work(state: RunState) -> int:
         lambda: limits_of_account(state.parts.database, state.parts.plans, state.site.account_id)
     )
     state.max_urls = max_urls(limits)
+    state.max_requests = max_requests(state.source.max_pages, state.max_urls)
+    ended, state.requests = state.retry(read_progress)
+    state.branches = Branches(ended)
     state.sections = state.retry(count_sections)
     state.titles = state.retry(load_titles)
     try:
@@ -227,10 +232,10 @@ def _read_pages(state: RunState) -> None:
 
 
 def _read_lost_pages(state: RunState) -> None:
-    """Read the pages whose referrers may have been skipped because the plan's document limit is reached."""
+    """Read the indexed pages whose referrers may have been skipped: the plan's or the run's limit was reached."""
     if state.source.kind == "feed":
         return
-    while state.retry(has_quota_pages):
+    while state.retry(has_unread_pages):
         urls = state.retry(lost_pages)
         if not urls:
             return

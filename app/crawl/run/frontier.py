@@ -35,6 +35,12 @@ URLS_PER_DOCUMENT = 10
 LATEST_CHANGE = 2**33 - 1
 """Unix seconds of the latest change that affects the order, in the year 2242."""
 
+MIN_REQUESTS = 1_000
+"""Number of pages that a run of a source with few ``max_pages`` may request."""
+
+REQUESTS_PER_PAGE = 10
+"""Number of pages that a run may request per page of the source's ``max_pages``, since many may not be indexed."""
+
 _STEP = 500
 _QUEUE_STEP = 50
 
@@ -44,6 +50,16 @@ def max_urls(limits: PlanLimits) -> int:
     if limits.documents is None:
         return MAX_URLS
     return min(MAX_URLS, max(MIN_URLS, URLS_PER_DOCUMENT * limits.documents))
+
+
+def max_requests(max_pages: int | None, urls: int) -> int:
+    """Return the number of pages that a run may request.
+
+    Args:
+        max_pages: The maximum number of pages to index, if the source limits it.
+        urls: The number of URLs that the run may store.
+    """
+    return urls if max_pages is None else min(urls, max(MIN_REQUESTS, REQUESTS_PER_PAGE * max_pages))
 
 
 def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:

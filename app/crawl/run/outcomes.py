@@ -19,6 +19,7 @@ _PERMANENT_REASONS = {
     *(
         Reason.ROBOTS, Reason.NOINDEX, Reason.CANONICAL, Reason.DUPLICATE, Reason.TOO_LARGE, Reason.NOT_TEXT,
         Reason.OTHER_HOST, Reason.EXCLUDED, Reason.TRAP, Reason.QUOTA, Reason.EMPTY, Reason.SOFT_404,
+        Reason.NO_NEW_TEXT, Reason.MAX_REQUESTS, Reason.ENDLESS,
     ),
 }  # fmt: skip
 """Reasons that describe the page itself, so that its old document is removed."""

@@ -22,6 +22,7 @@ from app.crawl.fetch.politeness import Turn, Turns
 from app.crawl.fetch.unexpected import EndsRun
 from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.reader import PageReader
+from app.crawl.run.branches import Branches
 from app.crawl.run.outcomes import Outcome, QueuedPage
 from app.crawl.run.page_documents import PathSections, TitleRules
 from app.crawl.run.visits.admission import Admission
@@ -229,6 +230,9 @@ class RunState:
         renderer: Renders pages; ``None`` if the run does not use a browser.
         sections: Sections of the pages that are documents.
         titles: Properties that the titles share.
+        branches: The branches of the site that bring no new text.
+        max_requests: The number of pages that the run may request, not counting pages that are documents.
+        requests: The number of pages that the run has requested.
         indexed_count: Number of indexed pages that the run has visited.
         plan_is_full: Whether documents were rejected because the plan's limit is reached.
         start_error: The reason why the source's own page could not be read.
@@ -248,6 +252,9 @@ class RunState:
     renderer: Renderer | None = None
     sections: PathSections = field(default_factory=PathSections)
     titles: TitleRules = field(default_factory=TitleRules)
+    branches: Branches = field(default_factory=Branches)
+    max_requests: int = 0
+    requests: int = 0
     indexed_count: int = 0
     plan_is_full: bool = False
     start_error: NotIndexed | None = None

@@ -39,6 +39,9 @@ from schemas.validation.webhooks import RUN_FAILED, RUN_FINISHED
 
 DELETE_STEP = 500
 
+_UNREAD = (Reason.QUOTA, Reason.NO_NEW_TEXT, Reason.MAX_REQUESTS)
+"""Reasons for which a run skips a page without a request, although it is not excluded."""
+
 _EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}
 """Webhook events by the status of a run. Cancelled runs have no event, since a user cancelled them."""
 
@@ -126,13 +129,39 @@ def has_waiting_runs(state: RunState) -> bool:
         return count_waiting(session) > 0
 
 
-def has_quota_pages(state: RunState) -> bool:
-    """Whether pages were skipped because the plan's document limit is reached."""
+def has_unread_pages(state: RunState) -> bool:
+    """Whether pages were skipped, without a request, that may have led to other pages."""
     with state.parts.database.read() as session:
         url = session.scalar(
-            select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.reason == Reason.QUOTA).limit(1)
+            select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.reason.in_(_UNREAD)).limit(1)
         )
     return url is not None
+
+
+def read_progress(state: RunState) -> tuple[list[str], int]:
+    """Return the branches that the run has ended, and the number of pages that it has requested."""
+    settled = (RunPage.run_id == state.run.id) & (RunPage.status != "waiting")
+    unrequested = (*_UNREAD, Reason.EXCLUDED, Reason.OTHER_HOST, Reason.TRAP)
+    was_requested = RunPage.reason.is_(None) | RunPage.reason.not_in(unrequested)
+    with state.parts.database.read() as session:
+        ended = session.scalars(select(RunPage.url).where(settled, RunPage.reason == Reason.ENDLESS)).all()
+        requests = session.scalar(select(func.count()).select_from(RunPage).where(settled, was_requested))
+    return list(ended), requests or 0
+
+
+def name_branch(state: RunState, url: str) -> None:
+    """Add a remark to the report of the run: the branch that begins with a URL was ended."""
+    with state.parts.database.write() as session:
+        run = _locked_run(session, state)
+        page = session.get(RunPage, (run.id, url))
+        if page is None:
+            page = RunPage(run_id=run.id, url=url, position=run.found, depth=0, status="waiting")
+            session.add(page)
+            run.found += 1
+        if page.status == "waiting":
+            page.status = "skipped"
+            run.skipped += 1
+        page.reason = Reason.ENDLESS
 
 
 def count_unreadable(state: RunState) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from app.errors import ErrorCode
 from app.models import SourceRun
 from app.wording import counted, duration, number
 
-REMARKS = frozenset({"wrong_canonical"})
-"""Reasons that are remarks on indexed pages."""
+REMARKS = frozenset({"endless", "wrong_canonical"})
+"""Reasons that are remarks, mostly on indexed pages."""
 
 DEAD_LINKS = frozenset({"http_404", "http_410"})
 """Reasons of URLs that don't exist, so they are not pages of the site."""
@@ -27,6 +27,7 @@ CHOICES = frozenset(
         "other_host",
         "excluded",
         "trap",
+        "no_new_text",
     }
 )
 """Reasons for skipping pages that the site or its source asked to skip, or whose text is indexed anyway."""
@@ -161,6 +162,22 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "in an endless list",
         "The URL looks like part of an endless list, such as a calendar.",
         "If it is a real page, list it in a sitemap.",
+    ),
+    "endless": Explanation(
+        "beginning an endless branch",
+        "The last 200 pages that the crawler read below this URL had no new text, so it skipped the rest.",
+        "Exclude the URLs below it, or list the pages that visitors should find in a sitemap.",
+    ),
+    "no_new_text": Explanation(
+        "in an endless branch",
+        "The pages before this one in the same folder, or with other parameters, had no new text. A remark names the "
+        "branch.",
+        "If it is a page that visitors should find, list it in a sitemap.",
+    ),
+    "max_requests": Explanation(
+        "beyond the run’s requests",
+        "The run had requested ten times as many pages as the source or your plan allows to index.",
+        "Exclude URLs that visitors don’t need, or raise the source’s maximum number of pages.",
     ),
     "quota": Explanation(
         "beyond your plan",
