@@ -11,6 +11,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from app.crawl.fetch.values import NotIndexed, Reason
+from app.crawl.read.file_titles import meaningful_title
 from app.crawl.read.metadata import iso_date
 from app.crawl.read.right_to_left import SCRIPT, Character, have_baseline, is_script, reading_order
 from app.crawl.read.text import CONTROL, MAX_TEXT_BYTES, cut_line
@@ -22,9 +23,6 @@ PAGED_KINDS = frozenset(("pdf", "pptx", "odp"))
 
 MAX_PAGE_TITLE = 100
 """Maximum number of characters in a page's heading, which is its first line and may be a whole paragraph."""
-
-DEFAULT_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 1", "powerpoint presentation")
-"""Prefixes of the titles that programs assign to untitled documents, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,6 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[Section, ...]]:
             texts.append(text)
             position += len(text) + len("\n\n")
     return "\n\n".join(texts), tuple(sections)
-
-
-def meaningful_title(title: str) -> str:
-    """Return a title if a person wrote it; empty for a program's default title."""
-    return "" if title.lower().startswith(DEFAULT_TITLES) else title
 
 
 SOFT_HYPHEN_BREAK = "\ufffe"

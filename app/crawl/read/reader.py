@@ -9,9 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from app.bounded_process import MAX_CPU_SECONDS, MAX_SECONDS, Bound, BoundedProcess, BoundExceeded
 from app.crawl.fetch.account_turns import AccountTurns
@@ -21,6 +19,7 @@ from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import Fetched, FieldRules, NotIndexed, Page, Reason, Selectors
 from app.crawl.fetch.wordpress import Post, UnreadablePost, read_posts
 from app.crawl.read.field_rules import ruled_fields
+from app.crawl.read.file_titles import file_name, name_of
 from app.crawl.read.files import PAGED_KINDS, ReadFile, join_pages, read_pdf
 from app.crawl.read.html_pages import read_html
 from app.crawl.read.links import header_directives
@@ -150,10 +149,11 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     rules = rules or FieldRules()
     url_fields = ruled_fields(rules, fetched.url)
     noindex = header_directives(fetched.headers).noindex
+    name = name_of(fetched.url, fetched.headers)
     if kind.endswith("pdf"):
-        return _file_page(read_pdf(fetched.body), fetched.url, noindex, url_fields)
+        return _file_page(read_pdf(fetched.body), name, noindex, url_fields)
     if is_archive(fetched.body):
-        return _file_page(read_office_file(fetched.body), fetched.url, noindex, url_fields)
+        return _file_page(read_office_file(fetched.body), name, noindex, url_fields)
     text = CONTROL.sub("", decode(fetched.body, content_type))
     beginning = text[:HEAD_CHARACTERS].lstrip().lower()
     is_xml = kind in XML_TYPES or beginning.startswith(XML_DECLARATION)
@@ -162,11 +162,11 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
         return read_html(text, fetched, selectors or Selectors(), rules, is_xml=is_xhtml)
     if kind in XML_TYPES:
         raise NotIndexed(Reason.NOT_TEXT, "The file is XML, but not a web page.")
-    file_name = _file_name(fetched.url)
     # Many web servers and browsers declare Markdown files as plain text.
-    if kind not in MARKDOWN_TYPES and not (kind == "text/plain" and file_name.lower().endswith(MARKDOWN_EXTENSIONS)):
-        return _text_page(file_name, text, noindex, url_fields)
-    page = _text_page(file_name, markdown_to_marked_text(text), noindex, url_fields)
+    has_extension = file_name(fetched.url).lower().endswith(MARKDOWN_EXTENSIONS)
+    if kind not in MARKDOWN_TYPES and not (kind == "text/plain" and has_extension):
+        return _text_page(name, text, noindex, url_fields)
+    page = _text_page(name, markdown_to_marked_text(text), noindex, url_fields)
     first_heading = next((section.title for section in page.sections[:1] if section.start == 0), "")
     title = _front_matter_title(text) or first_heading
     return replace(page, title=cut_line(title)) if title else page
@@ -181,17 +181,16 @@ def _front_matter_title(markdown: str) -> str:
     return next((value.strip().strip("\"'") for name, _, value in entries if name == "title"), "")
 
 
-def _file_page(file: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
+def _file_page(file: ReadFile, name: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
     text, sections = join_pages(file.pages)
-    file_name = _file_name(url)
-    page = _text_page(file.title or file_name, text, noindex, {"type": file.kind, **fields})
+    page = _text_page(file.title or name, text, noindex, {"type": file.kind, **fields})
     return replace(
         page,
         author=file.author,
         date=file.date,
         lang=file.lang,
         kind=file.kind,
-        headings=(*(section.title for section in sections[:1]), file_name) if file.title else (),
+        headings=(*(section.title for section in sections[:1]), name) if file.title else (),
         sections=tuple(each for each in sections if each.start < len(page.content)) if file.kind in PAGED_KINDS else (),
     )
 
@@ -202,8 +201,3 @@ def _text_page(title: str, text: str, noindex: bool, fields: Mapping[str, Any]) 
     return Page(
         title=cut_line(title), content=content, noindex=noindex, skip_reason=left_out, fields=fields, sections=sections
     )
-
-
-def _file_name(url: str) -> str:
-    parts = urlsplit(url)
-    return unquote(PurePosixPath(parts.path).name) or parts.netloc

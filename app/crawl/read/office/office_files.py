@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.read.files import ReadFile, meaningful_title
+from app.crawl.read.file_titles import meaningful_title
+from app.crawl.read.files import ReadFile
 from app.crawl.read.main_text import main_text
 from app.crawl.read.metadata import LANGUAGE, iso_date
 from app.crawl.read.office import open_xml
