@@ -168,6 +168,7 @@ class Page:
         canonical: The canonical URL that the page declares, normalized, if any.
         links: The distinct URLs that may be followed, normalized, in the page's order.
         noindex: Whether the page asks not to be indexed.
+        expires: Whether the page asks not to be indexed from a later time on, so that it must be read again.
         skip_reason: The reason why the page does not become a document. Its links are followed anyway.
         title: The title, including the prefix and suffix that the site's titles share, which are removed later.
         headings: Alternatives to the title in case that other pages have the same one, best first.
@@ -185,6 +186,7 @@ class Page:
     canonical: str | None = None
     links: tuple[str, ...] = ()
     noindex: bool = False
+    expires: bool = False
     skip_reason: Reason | None = None
     excerpt: str | None = None
     author: str | None = None

@@ -63,7 +63,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     document = parse_xhtml(html) if is_xml else parse_html(html)
     base = page_base(document, fetched.url)
     directives = header_directives(fetched.headers) | meta_directives(document)
-    links = () if directives.nofollow else page_links(document, base, keep_routes=fetched.rendered)
+    links = () if directives.nofollow else page_links(document, fetched.headers, base, keep_routes=fetched.rendered)
     has_scripts = document.select_one(SCRIPT_SELECTOR) is not None
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
     # A page that declares another page's URL as canonical only becomes a document if that URL is wrong.
@@ -103,6 +103,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         canonical=canonical,
         links=links,
         noindex=directives.noindex,
+        expires=directives.expires,
         skip_reason=_skip_reason(directives.noindex, title, content),
         excerpt=declared.get("excerpt") or excerpt,
         author=declared.get("author") or author,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from itertools import chain
 from urllib.parse import unquote
 
 from turbohtml import Document, Element
 
+from app import clock
 from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url, parse_url
 from app.crawl.fetch.values import PRODUCT_TOKEN
 
@@ -17,9 +21,10 @@ MAX_LINKS = 10_000
 
 URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
 FOLLOWED_RELATIONS = {"next", "prev"}
-"""Relations of ``<link>`` elements that are followed."""
+"""Relations of ``<link>`` elements that are followed, besides translations."""
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 HEADER_LINK = re.compile(r"<([^<>]{1,4096})>([^<]*)")
+TRANSLATION = re.compile(r"(?=.*;\s*hreflang\s*=).*;\s*rel\s*=\s*\"?[^\";]*\balternate\b", re.IGNORECASE | re.DOTALL)
 CANONICAL_RELATION = re.compile(r";\s*rel\s*=\s*(?:\"[^\"]*\bcanonical\b[^\"]*\"|canonical\b)", re.IGNORECASE)
 
 
@@ -29,15 +34,20 @@ def page_base(document: Document, url: str) -> str:
     return (base is not None and absolute_address(base.attr("href") or "", url)) or url
 
 
-def page_links(document: Document, base: str, *, keep_routes: bool = False) -> tuple[str, ...]:
+def page_links(
+    document: Document, headers: Mapping[str, str], base: str, *, keep_routes: bool = False
+) -> tuple[str, ...]:
     """The distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in the page's order.
 
+    They include translations of the page, which may be named by nothing but ``<link rel="alternate" hreflang="de">``.
+
     Args:
+        headers: The response's headers.
         keep_routes: Whether URLs with different routes are different pages.
     """
     links: dict[str, None] = {}
     headings = _heading_routes(document, base) if keep_routes else frozenset()
-    for address in _raw_links(document):
+    for address in chain(_raw_links(document), _header_translations(headers)):
         link = absolute_address(address, base, keep_route=keep_routes)
         if link is not None and (not headings or unquote(link) not in headings):
             links[link] = None
@@ -76,7 +86,14 @@ def _raw_links(document: Document) -> Iterator[str]:
         address = element.attr(URL_ATTRIBUTES[element.tag])
         if not address or "nofollow" in (relations := _relations(element)):
             continue
-        if element.tag != "link" or not FOLLOWED_RELATIONS.isdisjoint(relations):
+        is_translation = "alternate" in relations and element.attr("hreflang")
+        if element.tag != "link" or is_translation or not FOLLOWED_RELATIONS.isdisjoint(relations):
+            yield address
+
+
+def _header_translations(headers: Mapping[str, str]) -> Iterator[str]:
+    for address, parameters in HEADER_LINK.findall(headers.get("link", "")):
+        if TRANSLATION.match(parameters):
             yield address
 
 
@@ -108,6 +125,9 @@ ROBOT_NAME = PRODUCT_TOKEN.lower()
 DIRECTIVES_WITH_VALUES = {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
 """Directives in which a colon precedes a value. Otherwise the name of a robot precedes the colon."""
 
+WEEKDAY = re.compile(r"(unavailable_after\s*:\s*)[a-z]{3,9}\s*,(?=\s*[0-9])")
+"""Matches the weekday of a date, whose comma does not separate directives."""
+
 
 @dataclass(frozen=True, slots=True)
 class Directives:
@@ -116,13 +136,15 @@ class Directives:
     Attributes:
         noindex: Whether the page must not be indexed.
         nofollow: Whether its links must not be followed.
+        expires: Whether the page must not be indexed from a later time on (``unavailable_after``).
     """
 
     noindex: bool = False
     nofollow: bool = False
+    expires: bool = False
 
     def __or__(self, other: Directives) -> Directives:
-        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
+        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow, self.expires or other.expires)
 
 
 def header_directives(headers: Mapping[str, str]) -> Directives:
@@ -132,7 +154,7 @@ def header_directives(headers: Mapping[str, str]) -> Directives:
     """
     robot = "robots"
     ours: list[str] = []
-    for part in headers.get("x-robots-tag", "").lower().replace("\n", ",").split(","):
+    for part in _parts(headers.get("x-robots-tag", "").replace("\n", ",")):
         name, colon, rest = part.partition(":")
         if colon and name.strip() not in DIRECTIVES_WITH_VALUES:
             robot, part = name.strip(), rest
@@ -146,10 +168,34 @@ def meta_directives(document: Document) -> Directives:
     directives = Directives()
     for meta in document.iter_elements("meta"):
         if (meta.attr("name") or "").strip().lower() in ("robots", ROBOT_NAME):
-            directives |= _directives((meta.attr("content") or "").lower().split(","))
+            directives |= _directives(_parts(meta.attr("content") or ""))
     return directives
+
+
+def _parts(directives: str) -> list[str]:
+    return WEEKDAY.sub(r"\1", directives.lower()).split(",")
 
 
 def _directives(names: Iterable[str]) -> Directives:
     values = {name.strip() for name in names}
-    return Directives(bool(values & {"noindex", "none"}), bool(values & {"nofollow", "none"}))
+    ends = [end for value in values if (end := _end_of(value)) is not None]
+    noindex = bool(values & {"noindex", "none"}) or any(end <= clock.now() for end in ends)
+    return Directives(noindex, bool(values & {"nofollow", "none"}), expires=bool(ends) and not noindex)
+
+
+def _end_of(directive: str) -> datetime | None:
+    """Return the time in ``unavailable_after: …``; ``None`` if it is not a date."""
+    name, _, text = directive.partition(":")
+    if name.strip() != "unavailable_after":
+        return None
+    text = text.strip().upper()
+    try:
+        end = datetime.fromisoformat(text)
+        if len(text) == len("2030-06-25"):
+            end += timedelta(days=1)  # The page is available on that day.
+    except (ValueError, OverflowError):
+        try:
+            end = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+    return end if end.tzinfo is not None else end.replace(tzinfo=UTC)

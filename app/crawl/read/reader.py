@@ -22,7 +22,7 @@ from app.crawl.read.field_rules import ruled_fields
 from app.crawl.read.file_titles import file_name, name_of
 from app.crawl.read.files import PAGED_KINDS, ReadFile, join_pages, read_pdf
 from app.crawl.read.html_pages import read_html
-from app.crawl.read.links import header_directives
+from app.crawl.read.links import Directives, header_directives
 from app.crawl.read.office.office_files import read_office_file
 from app.crawl.read.text import CONTROL, cut_line, cut_text, decode
 from app.texts.formats import markdown_to_marked_text
@@ -148,12 +148,12 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     kind = media_type(content_type)
     rules = rules or FieldRules()
     url_fields = ruled_fields(rules, fetched.url)
-    noindex = header_directives(fetched.headers).noindex
+    directives = header_directives(fetched.headers)
     name = name_of(fetched.url, fetched.headers)
     if kind.endswith("pdf"):
-        return _file_page(read_pdf(fetched.body), name, noindex, url_fields)
+        return _file_page(read_pdf(fetched.body), name, directives, url_fields)
     if is_archive(fetched.body):
-        return _file_page(read_office_file(fetched.body), name, noindex, url_fields)
+        return _file_page(read_office_file(fetched.body), name, directives, url_fields)
     text = CONTROL.sub("", decode(fetched.body, content_type))
     beginning = text[:HEAD_CHARACTERS].lstrip().lower()
     is_xml = kind in XML_TYPES or beginning.startswith(XML_DECLARATION)
@@ -165,8 +165,8 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     # Many web servers and browsers declare Markdown files as plain text.
     has_extension = file_name(fetched.url).lower().endswith(MARKDOWN_EXTENSIONS)
     if kind not in MARKDOWN_TYPES and not (kind == "text/plain" and has_extension):
-        return _text_page(name, text, noindex, url_fields)
-    page = _text_page(name, markdown_to_marked_text(text), noindex, url_fields)
+        return _text_page(name, text, directives, url_fields)
+    page = _text_page(name, markdown_to_marked_text(text), directives, url_fields)
     first_heading = next((section.title for section in page.sections[:1] if section.start == 0), "")
     title = _front_matter_title(text) or first_heading
     return replace(page, title=cut_line(title)) if title else page
@@ -181,9 +181,9 @@ def _front_matter_title(markdown: str) -> str:
     return next((value.strip().strip("\"'") for name, _, value in entries if name == "title"), "")
 
 
-def _file_page(file: ReadFile, name: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
+def _file_page(file: ReadFile, name: str, directives: Directives, fields: Mapping[str, Any]) -> Page:
     text, sections = join_pages(file.pages)
-    page = _text_page(file.title or name, text, noindex, {"type": file.kind, **fields})
+    page = _text_page(file.title or name, text, directives, {"type": file.kind, **fields})
     return replace(
         page,
         author=file.author,
@@ -195,9 +195,15 @@ def _file_page(file: ReadFile, name: str, noindex: bool, fields: Mapping[str, An
     )
 
 
-def _text_page(title: str, text: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
+def _text_page(title: str, text: str, directives: Directives, fields: Mapping[str, Any]) -> Page:
     content, sections = take_sections(cut_text(text.replace("\r\n", "\n").strip()))
-    left_out = Reason.NOINDEX if noindex else None if content else Reason.EMPTY
+    left_out = Reason.NOINDEX if directives.noindex else None if content else Reason.EMPTY
     return Page(
-        title=cut_line(title), content=content, noindex=noindex, skip_reason=left_out, fields=fields, sections=sections
+        title=cut_line(title),
+        content=content,
+        noindex=directives.noindex,
+        expires=directives.expires,
+        skip_reason=left_out,
+        fields=fields,
+        sections=sections,
     )

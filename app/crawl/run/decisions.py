@@ -75,7 +75,7 @@ def decide_canonical(state: RunState, queued: QueuedPage, fetched: Fetched, page
             Reason.CANONICAL,
             # Without a digest, the document that the page may have had is out of date.
             page={
-                **_validators(fetched), "reason": Reason.CANONICAL, "digest": None,
+                **_validators(fetched, page), "reason": Reason.CANONICAL, "digest": None,
                 "links": pack_links(_canonical_first(canonical, links)),
             },
             discovered=_discover(state, links, queued, canonical=canonical),
@@ -205,7 +205,7 @@ def _skip_page(
         reason,
         obsolete_id=former_id if former_id != identity else None,
         page={
-            **_validators(fetched), "document_id": None, "reason": reason, **dict.fromkeys(_DOCUMENT_COLUMNS),
+            **_validators(fetched, page), "document_id": None, "reason": reason, **dict.fromkeys(_DOCUMENT_COLUMNS),
             "text_digest": text_digest, "links": pack_links(stored_links),
         },
         discovered=_discover(state, links, queued, canonical=canonical),
@@ -248,9 +248,9 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
         state.sections.add(queued.url)
     section = None if "section" in page.fields else state.sections.section(queued.url)
     values = {
-        **_validators(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
-        "title": title, "headings": headings, "document_title": document_title, "path_section": section,
-        "links": pack_links(links),
+        **_validators(fetched, page), "document_id": identity, "reason": None, "digest": digest,
+        "text_digest": text_digest, "title": title, "headings": headings, "document_title": document_title,
+        "path_section": section, "links": pack_links(links),
     }  # fmt: skip
     discovered = _discover(state, links, queued)
     if record is not None and record.document_exists and (record.document_id, record.digest) == (identity, digest):
@@ -327,8 +327,11 @@ def is_noted(state: RunState, url: str) -> bool:
     return hash(url) in state.noted
 
 
-def _validators(fetched: Fetched) -> dict[str, Any]:
+def _validators(fetched: Fetched, page: Page) -> dict[str, Any]:
     """Return the columns for a response's validators, with which the next run can make a conditional request."""
+    # The server confirms a page although the time after which it must not be indexed has passed.
+    if page.expires:
+        return {"etag": None, "last_modified": None}
     etag, last_modified = fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
     return {
         "etag": etag if 0 < len(etag) <= 512 else None,

@@ -113,7 +113,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "noindex": Explanation(
         "marked noindex",
-        "A robots meta tag or an X-Robots-Tag header says noindex.",
+        "A robots meta tag or an X-Robots-Tag header says noindex, or unavailable_after with a past date.",
         "Remove it if visitors should find these pages.",
     ),
     "canonical": Explanation(

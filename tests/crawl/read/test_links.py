@@ -10,9 +10,9 @@ from app.crawl.read.links import MAX_LINKS, canonical_address, page_base, page_l
 URL = "https://docs.example.com/guide/harbor.html"
 
 
-def links(html: str) -> tuple[str, ...]:
+def links(html: str, headers: dict[str, str] | None = None) -> tuple[str, ...]:
     document = parse(html)
-    return page_links(document, page_base(document, URL))
+    return page_links(document, headers or {}, page_base(document, URL))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,28 @@ def links(html: str) -> tuple[str, ...]:
 )
 def test_links_are_absolute_and_unique(html: str, expected: tuple[str, ...]) -> None:
     assert links(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<link rel=alternate hreflang=de href="/de/">', ("https://docs.example.com/de/",)),
+        ('<link rel="alternate nofollow" hreflang=de href="/de/">', ()),
+        ('<link rel=alternate type="application/rss+xml" href="/feed">', ()),
+        ('<link rel=alternate media=print href="/print">', ()),
+    ],
+)
+def test_translations_that_only_link_elements_name_are_links(html: str, expected: tuple[str, ...]) -> None:
+    assert links(html) == expected
+
+
+def test_translations_that_only_headers_name_are_links() -> None:
+    link = '</a.css>; rel=preload, </de>; rel="alternate"; hreflang="de", </fr>; hreflang=fr; rel=alternate'
+
+    assert links("", {"link": f"{link}, </x>; rel=alternate"}) == (
+        "https://docs.example.com/de",
+        "https://docs.example.com/fr",
+    )
 
 
 def test_number_of_links_per_page_is_bounded() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import time_machine
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
@@ -254,6 +255,30 @@ def test_maintenance_message_keeps_the_document_of_its_page(runner: Runner, webs
     assert runner.left_out(run) == {"/a": "soft_error"}
     assert runner.documents()["/a"]["title"] == "Hours"
     assert run.removed == 0
+
+
+def test_translations_named_only_by_link_elements_are_indexed(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", head='<link rel=alternate hreflang=de href="/de/">'), "/de/": html("Startseite")}
+
+    runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "/de/"]
+
+
+def test_page_is_removed_once_the_time_after_which_it_is_unavailable_has_passed(
+    runner: Runner, website: Website
+) -> None:
+    sale = html("Sale", head='<meta name="robots" content="unavailable_after: Fri, 01 May 2026 15:00:00 GMT">')
+    website.pages = {"/": html("Home", links=["/sale"]), "/sale": sale}
+    source = runner.add()
+    with time_machine.travel("2026-05-01T12:00:00Z", tick=True):
+        runner.run(source)
+        assert sorted(runner.documents()) == ["/", "/sale"]
+    with time_machine.travel("2026-05-01T16:00:00Z", tick=True):
+        run = runner.run(source)
+
+    assert runner.left_out(run) == {"/sale": "noindex"}
+    assert sorted(runner.documents()) == ["/"]
 
 
 def test_indexed_page_is_removed_once_it_is_excluded(runner: Runner, website: Website) -> None:
