@@ -155,7 +155,8 @@ def name_branch(state: RunState, url: str) -> None:
         run = _locked_run(session, state)
         page = session.get(RunPage, (run.id, url))
         if page is None:
-            page = RunPage(run_id=run.id, url=url, position=run.found, depth=0, status="waiting")
+            # At the beginning of the report.
+            page = RunPage(run_id=run.id, url=url, position=0, depth=0, status="waiting")
             session.add(page)
             run.found += 1
         if page.status == "waiting":
