@@ -16,6 +16,7 @@ import httpcore
 from ada_url import URL
 
 from app.crawl.fetch.addresses import IPAddress, is_public, literal_address
+from app.crawl.fetch.response_heads import HEAD_END, MAX_HEAD_BYTES, repair
 
 Resolver = Callable[[str, int], Sequence[IPAddress]]
 """Returns the IP addresses of a host name for a port, the preferred one first.
@@ -279,15 +280,29 @@ class Network:
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A stream that obeys the time limit of the thread that is using it."""
+    """A stream that obeys the time limit of the thread that is using it, and repairs the heads of responses."""
 
     def __init__(self, stream: httpcore.NetworkStream):
         self._stream = stream
+        self._expects_head = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data = self._read(max_bytes, timeout)
+        if not self._expects_head:
+            return data
+        while (end := HEAD_END.search(data)) is None and len(data) <= MAX_HEAD_BYTES:
+            piece = self._read(max_bytes, timeout)
+            if not piece:
+                break
+            data += piece
+        self._expects_head = False
+        return data if end is None else repair(data[: end.start()]) + b"\r\n\r\n" + data[end.end() :]
+
+    def _read(self, max_bytes: int, timeout: float | None) -> bytes:
         return self._stream.read(max_bytes, _time_left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._expects_head = True
         self._stream.write(buffer, _time_left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:

@@ -110,7 +110,6 @@ class TestAnswers:
             b"nonsense\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\n<p>short",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<p>sh",
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: -1\r\n\r\n<p>",
             b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n<p>x",
         ],
     )
@@ -191,6 +190,23 @@ class TestAnswers:
                 assert fetcher.fetch(URL + path).body == body
             else:
                 assert reason(partial(fetcher.fetch, URL + path)) == why
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *(b"Content-Length: -1", b"Content-Length: many", b"Content-Length:", b"Transfer-Encoding: identity"),
+            *(b"X-A : b", b"PHP Notice in line 5", "X-ä: b".encode(), b": b", b"X-A: b\r\n continued"),
+        ],
+    )
+    def test_lines_of_a_head_that_browsers_ignore_are_ignored(
+        self, site: HostileSite, fetcher: Fetcher, line: bytes
+    ) -> None:
+        head = [b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", line, b"\r\nETag: x\r\n", b"\r\n<p>He", b"llo"]
+        site.answers["/"] = lambda asked: iter(head)
+
+        fetched = fetcher.fetch(URL)
+
+        assert (fetched.body, fetched.headers["etag"]) == (b"<p>Hello", "x")
 
     def test_body_without_content_length_ends_when_the_connection_closes(
         self, site: HostileSite, fetcher: Fetcher
