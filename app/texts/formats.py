@@ -74,6 +74,8 @@ BETWEEN_WORDS = re.compile(
     re.DOTALL,
 )
 
+CODE_LINE = re.compile(r'</\w+><\w+ (?:[^>]*? )?class="(?:[^"]* )?(?:[a-z]+-)?line[ "]')
+"""Matches tags between two lines of code that are elements."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 MARKDOWN = (
     pyromark.Options.ENABLE_TABLES
@@ -283,7 +285,12 @@ def _running_text(html: str, breaks: _Breaks) -> str:
 
 def _preformatted_text(html: str, breaks: _Breaks) -> str:
     pieces = TAGS.split(html)
-    pieces[1::2] = map(breaks.__getitem__, pieces[1::2])
+    for position in range(1, len(pieces), 2):
+        tags, before = pieces[position], pieces[position - 1]
+        pieces[position] = breaks[tags]
+        # Style sheets put such elements on lines of their own.
+        if not pieces[position] and before and not before.endswith("\n") and CODE_LINE.search(tags):
+            pieces[position] = "\n"
     if not pieces[0]:
         del pieces[:2]
     return trimmed_lines("".join(pieces))

@@ -1,4 +1,4 @@
-"""Line numbers beside code are not text, whatever highlighter wrote them."""
+"""Line numbers beside code are not text, and its lines stay lines, whatever highlighter wrote them."""
 
 from __future__ import annotations
 
@@ -74,3 +74,24 @@ def test_line_numbers_in_rows_of_a_table_are_not_text(row: str) -> None:
 )
 def test_other_numbers_stay(html: str) -> None:
     assert "12" in html_to_text(html)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{1}\n",
+        "{1}<br>",
+        "<div>{1}</div>",
+        "<span class=line>{1}</span>\n",
+        "<span class=line>{1}\n</span>",
+        "<span class=line>{1}</span>",
+        "<span class='token-line' style='display:block'>{1}</span>",
+        "<span data-line='{0}' class='code-line x'><span>{1}</span></span>",
+    ],
+)
+def test_lines_of_code_stay_lines(template: str) -> None:
+    assert html_to_text(f"<pre><code>{lines(template)}</code></pre>") == BODY
+
+
+def test_parts_of_a_line_stay_on_their_line() -> None:
+    assert html_to_text("<pre><span class=kw>let</span><span class=outline>x</span> = 1") == "letx = 1"
