@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.crawl.fetch.addresses import parse_url
-from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage, is_failure
-from app.crawl.sources.runs import IN_INDEX
+from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage, is_temporary_reason
 
 MAX_BARREN_REQUESTS = 200
 """Number of consecutive requests in a branch without new text, and without new links out of it, that end the branch."""
@@ -34,17 +33,20 @@ class Branches:
         """Whether a page is in a branch that has ended."""
         return bool(self._ended) and queued.depth >= MIN_DEPTH and self._has_ended(queued.url)
 
-    def add(self, queued: QueuedPage, outcome: Outcome) -> str | None:
+    def add(self, queued: QueuedPage, outcome: Outcome, *, has_text: bool) -> str | None:
         """Count a requested page.
+
+        Args:
+            has_text: Whether the page, or the one that it redirects to, is a document with text of its own.
 
         Returns:
             The URL of a branch that ends with this page, or ``None``.
         """
         branches = list(_branches_of(queued.url))
-        if outcome.status in IN_INDEX:
+        if has_text:
             for branch in branches:
                 self._barren.pop(branch, None)
-        elif queued.depth >= MIN_DEPTH and not (outcome.reason and is_failure(outcome.reason)):
+        elif queued.depth >= MIN_DEPTH and not (outcome.reason and is_temporary_reason(outcome.reason)):
             links = self._new_links(outcome.discovered, queued)
             for branch in branches:
                 if any(not link.startswith(branch) for link in links):

@@ -89,8 +89,9 @@ def read_pages(state: RunState) -> None:
             for future in wait(current.in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done:
                 queued = current.in_flight.pop(future)
                 with _one_page(state, queued):
+                    indexed_before = state.indexed_count
                     _settle(state, current, queued, future.result())
-                    _count_in_branch(state, queued)
+                    _count_in_branch(state, queued, has_text=state.indexed_count > indexed_before)
             if batch_is_full(state):
                 _write(state)
             state.control.check()
@@ -317,9 +318,11 @@ def _settle(state: RunState, current: _Pass, queued: QueuedPage, reading: Readin
         settle(queued)
 
 
-def _count_in_branch(state: RunState, queued: QueuedPage) -> None:
+def _count_in_branch(state: RunState, queued: QueuedPage, *, has_text: bool) -> None:
     outcome = state.batch.outcomes.get(queued.url)
-    branch = state.branches.add(queued, outcome) if outcome is not None and state.follows_links else None
+    if outcome is None or not state.follows_links:
+        return
+    branch = state.branches.add(queued, outcome, has_text=has_text)
     if branch is not None:
         # The branch may be a page of the batch.
         write_batch(state)

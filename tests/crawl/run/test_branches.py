@@ -102,6 +102,18 @@ def test_limit_of_requests_keeps_indexed_pages(
     assert len(runner.documents()) == 1 + 3 * LIMIT + 2 * LIMIT - 1
 
 
+def test_redirects_to_new_texts_do_not_end_a_branch(runner: Runner, website: Website) -> None:
+    numbers = range(2 * LIMIT)
+    website.pages = {"/": html("Home", links=["/list"]), "/list": html("List", links=[f"/go/{n}" for n in numbers])}
+    website.pages |= {f"/go/{n}": Answer(status=302, headers={"Location": f"/text{n}"}) for n in numbers}
+    website.pages |= {f"/text{n}": html(f"Text {n}") for n in numbers}
+
+    run = runner.run(runner.add())
+
+    assert set(runner.left_out(run).values()) == {"canonical"}
+    assert len(runner.documents()) == 2 + len(numbers)
+
+
 def page(path: str, depth: int = 2) -> QueuedPage:
     """Return a waiting page."""
     return QueuedPage(SITE + path, depth)
@@ -116,7 +128,7 @@ def without_text(queued: QueuedPage, *links: str, reason: str = "duplicate") -> 
 def count(watched: Branches, depth: int = 2, reason: str = "duplicate", *links: str) -> list[str | None]:
     """Count as many pages of one folder as end it."""
     pages = [page(f"/a/b/{number}", depth) for number in range(LIMIT)]
-    return [watched.add(each, without_text(each, *links, reason=reason)) for each in pages]
+    return [watched.add(each, without_text(each, *links, reason=reason), has_text=False) for each in pages]
 
 
 def test_largest_branch_without_new_text_ends() -> None:
@@ -132,10 +144,10 @@ def test_largest_branch_without_new_text_ends() -> None:
 def test_branch_with_new_text_outside_a_folder_ends_only_in_the_folder() -> None:
     watched = Branches()
     for _ in range(LIMIT - 1):
-        watched.add(page("/a/b/x"), without_text(page("/a/b/x")))
-        watched.add(page("/a/text"), Outcome(f"{SITE}/a/text", "indexed"))
+        watched.add(page("/a/b/x"), without_text(page("/a/b/x")), has_text=False)
+        watched.add(page("/a/text"), Outcome(f"{SITE}/a/text", "indexed"), has_text=True)
 
-    assert watched.add(page("/a/b/x"), without_text(page("/a/b/x"))) == f"{SITE}/a/b/"
+    assert watched.add(page("/a/b/x"), without_text(page("/a/b/x")), has_text=False) == f"{SITE}/a/b/"
 
 
 @pytest.mark.parametrize(
