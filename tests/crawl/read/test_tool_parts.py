@@ -142,3 +142,11 @@ def test_texts_for_screen_readers_in_anchor_links_are_not_text(heading: str) -> 
 )
 def test_parts_with_similar_names_stay(part: str) -> None:
     assert "Kept" in text_of(f"<body><main><p>{TEXT}</p>{part}</main>")
+
+
+@pytest.mark.parametrize("words", ["¶", "Link to this heading"])
+def test_section_that_is_named_like_a_part_of_the_frame_stays(words: str) -> None:
+    link = f'<a class="headerlink" href="#copyright">{words}</a>'
+    section = f'<section id="copyright"><h2>Copyright{link}</h2><p>1999-2021, the authors.</p></section>'
+
+    assert "1999-2021" in text_of(f"<body><main><p>{PROSE}</p>{section}</main>")
