@@ -5,8 +5,6 @@ The remaining cost of a search is the service's own. Served by :mod:`benchmarks.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from app.application import create_app
 from backends.base import SearchResult
 from backends.query import SearchQuery
