@@ -26,7 +26,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Self-hosting": (
         README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
-        "upgrading", "engines", "architecture", "contributing", "design", "benchmarks", "glossary",
+        "upgrading", "engines", "architecture", "decisions", "contributing", "design", "benchmarks",
+        "glossary",
     ),
 }  # fmt: skip
 """Maps the title of each group to the names of its pages below ``/docs``, in reading order."""
@@ -74,6 +75,7 @@ RANKS: Mapping[str, int] = {
     "/docs/benchmarks": -4,
     "/docs/changelog": -4,
     "/docs/contributing": -4,
+    "/docs/decisions": -4,
     "/docs/design": -4,
     "/docs/glossary": -4,
     "/docs/readme": -4,
@@ -86,6 +88,7 @@ MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
 """Maps former names of pages below ``/docs`` to current names. Browsers keep a link's anchor when redirected."""
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "architecture": {"why-not": "decisions", "a-mail": "architecture#an-email"},
     "api": {
         "allowed-origins": "api#restrict-a-key-to-your-domain",
         "limits": "limits",
