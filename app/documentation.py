@@ -20,8 +20,8 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "site-builders",
-        "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits",
+        "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning", "search-box",
+        "site-builders", "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits",
         "errors", "changelog",
     ),
     "Self-hosting": (
@@ -156,7 +156,25 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "what-is-not-held": "security#known-limits",
     },
     "limits": {"requests-at-once": "limits#concurrent-requests", "processor-time": "limits#cpu-time"},
-    "search": {"why-a-hit-stands-there": "search#explain-a-hits-position"},
+    "search": {
+        "what-was-found": "search#match-quality",
+        "one-hit-of-each-value": "search#group-results",
+        "query-language": "query-language",
+        "part-numbers-names-in-code-and-hyphens": "query-language#part-numbers-names-in-code-and-hyphens",
+        "languages": "query-language#languages",
+        "relevance": "query-language#relevance",
+        "tuning-results": "tuning#settings",
+        "synonyms": "tuning#synonyms",
+        "previewing-settings": "tuning#previewing-settings",
+        "pinning-and-hiding-results": "tuning#pinning-and-hiding-results",
+        "rules": "tuning#rules",
+        "ranks": "tuning#ranks",
+        "preferred-versions": "tuning#preferred-versions",
+        "explain-a-hits-position": "tuning#explain-a-hits-position",
+        "why-a-hit-stands-there": "tuning#explain-a-hits-position",
+        "learning-from-clicks": "tuning#learning-from-clicks",
+        "meaning": "tuning#meaning",
+    },
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
 """Maps a page to its moved sections: each former anchor to the section's current location below ``/docs``."""

@@ -160,8 +160,7 @@ def _rules(**kwargs: Any) -> ItemList:
         attribute="fields",
         metadata={
             "title": "Fields",
-            "description": "Rules for additional fields of the pages. If several rules set the same field, the first "
-            "one applies.",
+            "description": "Rules for custom fields. Of several rules for the same field, the first one applies.",
         },
         **kwargs,
     )
@@ -173,12 +172,12 @@ def _globs(**kwargs: Any) -> ItemList:
 
 _INCLUDE = {
     "title": "Only these pages",
-    "description": "Patterns of path and query; `*` matches any characters. Only matching addresses are "
-    "indexed and followed. The start page is always followed.",
+    "description": "Patterns of path and query; `*` matches any characters. Other URLs are excluded. The start page is "
+    "always followed.",
 }
 _EXCLUDE = {
     "title": "Not these pages",
-    "description": "Patterns that are neither indexed nor followed, even if `include` matches.",
+    "description": "Patterns of URLs to exclude, even if `include` matches.",
 }
 _HEADERS = {
     "title": "Request headers",

@@ -228,7 +228,7 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 
 @pytest.mark.parametrize(("typed", "first", "all_found"), QUERIES)
 def test_documented_queries_return_the_documented_pages(typed: str, first: str, all_found: set[str]) -> None:
-    table = section("docs/search.md", "Query language")
+    table = section("docs/query-language.md", "Query language")
     assert f"If fewer than {RANKING.min_hits_before_relaxing} match" in table
     assert f"in up to {('no', 'one', 'two', 'three')[RANKING.max_expensive_terms]} rare words" in table
     assert f"first {('no', 'one', 'two')[RANKING.max_split_compounds]} such words" in table
@@ -253,7 +253,7 @@ def test_documented_queries_return_the_documented_pages(typed: str, first: str, 
 
 
 def test_every_documented_query_is_tested() -> None:
-    table = section("docs/search.md", "Query language")
+    table = section("docs/query-language.md", "Query language")
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     shown = [typed for row in rows for typed in re.findall("`([^`]+)`", row)]
     assert len(shown) > 8
@@ -264,12 +264,13 @@ def test_documented_standard_fields_match_the_code() -> None:
     told = re.findall(r"\| `(\w+)` \| (yes|no) \|", section("docs/documents.md", "Fields"))
     assert told == [(field.name, "yes" if field.required else "no") for field in STANDARD]
     assert f"| standard field | {', '.join(f'`{name}`' for name in STANDARD_FIELDS)}. |" in PAGES["docs/glossary.md"]
+    searching = PAGES["docs/search.md"] + PAGES["docs/query-language.md"]
     for begin, end, names in (
         ("Every hit has ", r"\.", REQUIRED_HIT_FIELDS),
         ("", " cannot be facets", UNCOUNTED_FIELDS),
         ("- \\*\\*Field\\.\\*\\* A match in ", r"\.", TEXT_FIELDS),
     ):
-        sentence = re.search(rf"{begin}((?:[^`.]*`\w+`)+)[^`.]*{end}", PAGES["docs/search.md"])
+        sentence = re.search(rf"{begin}((?:[^`.]*`\w+`)+)[^`.]*{end}", searching)
         assert sentence, end
         assert set(re.findall(r"`(\w+)`", sentence[1])) == set(names)
 
@@ -330,7 +331,7 @@ def test_curl_examples_run_in_order(tenant: Tenant) -> None:
             sync_id = response.get_json()["sync"]["id"]
         if "q=geting+her" in path:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2"]
-        if body and '"facets"' in body:
+        if body and '"q": "open"' in body:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2", "1"]
         if "q=lighthose" in path:
             (hit,) = response.get_json()["results"]["hits"]
@@ -341,6 +342,21 @@ def test_curl_examples_run_in_order(tenant: Tenant) -> None:
             shown = re.search(r"```json\n(.*?)```", PAGES["docs/start.md"], re.DOTALL)
             assert shown is not None
             assert response.get_json() == json.loads(shown[1])
+
+
+def test_documented_search_matches_the_response(tenant: Tenant) -> None:
+    example = next(example for example in curl_examples() if "q=opning+hours" in example)
+    shown = json.loads(re.search(r"```json\n(\{\"results\".*?)```", PAGES["docs/search.md"], re.DOTALL)[1])
+    (hit,) = shown["results"]["hits"]
+    sent = {name: value for name, value in hit.items() if name != "_formatted"}
+    tenant.private.post("/api/v1/index/bulk", json={"documents": [sent]})
+
+    response = tenant.private.get(shlex.split(example)[1].removeprefix("$BASE")).get_json()
+
+    assert len(response["results"]["query_id"]) == len(shown["results"]["query_id"])
+    for changing in ("query_id", "processingTimeMs"):
+        response["results"][changing] = shown["results"][changing]
+    assert response == shown
 
 
 def test_documented_error_example_matches_the_response(tenant: Tenant) -> None:
@@ -411,7 +427,7 @@ def test_mentioned_paths_exist(name: str) -> None:
 
 def test_documented_language_count_matches_the_stemmers() -> None:
     stemmed = [language for language in LANGUAGES.values() if language.stemmer]
-    for name in ("README.md", "docs/search.md", "docs/changelog.md"):
+    for name in ("README.md", "docs/query-language.md", "docs/changelog.md"):
         assert f"{len(stemmed)} languages" in re.sub(r"\s+", " ", PAGES[name])
 
 

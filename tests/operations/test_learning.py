@@ -71,7 +71,7 @@ def test_clicks_on_pages_that_cannot_move_do_not_affect_other_pages() -> None:
 
 @pytest.mark.parametrize(("others", "invented"), [(0, 6), (100, 19), (1000, 136)])
 def test_invented_clicks_needed_to_reach_the_top_grow_with_real_clicks(others: int, invented: int) -> None:
-    """Numbers in ``docs/search.md``: a page at the fourth place that gets no genuine clicks."""
+    """Numbers in ``docs/architecture.md``: a page at the fourth place that gets no genuine clicks."""
     pages = {f"{place}": place for place in range(1, 11)}
 
     def place_with(count: int) -> int:
