@@ -94,7 +94,7 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "limits": "limits",
         "plans": "limits#plans",
         "request-buckets": "limits#request-buckets",
-        "refused-searches": "limits#refused-searches",
+        "refused-searches": "limits#rejected-searches",
         "indexing-operations": "limits#indexing-operations",
         "errors": "errors",
         "documents": "documents",
@@ -155,7 +155,11 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "what-is-kept-of-visitors": "security#what-is-stored-about-visitors",
         "what-is-not-held": "security#known-limits",
     },
-    "limits": {"requests-at-once": "limits#concurrent-requests", "processor-time": "limits#cpu-time"},
+    "limits": {
+        "requests-at-once": "limits#concurrent-requests",
+        "processor-time": "limits#cpu-time",
+        "refused-searches": "limits#rejected-searches",
+    },
     "search": {
         "what-was-found": "search#match-quality",
         "one-hit-of-each-value": "search#group-results",

@@ -189,8 +189,8 @@ def test_documented_sizes_match_the_code(app: Flask) -> None:
 
 
 LIMITS = (
-    f"An account can create {quota.NEW_SITES_LIMIT} sites per day in addition to the number that its plan allows, or "
-    f"{quota.MAX_NEW_SITES:,} where the plan has no limit.",
+    f"at most {quota.NEW_SITES_LIMIT} sites per day in addition to the number that your plan allows, or "
+    f"{quota.MAX_NEW_SITES:,} where the plan has no limit,",
     f"at most {quota.FILES_LIMIT} requests per minute, and {quota.VISITOR_LIMIT} requests per minute per visitor.",
     f"{attempts.PASSWORD_HASHES} per quarter of an hour for one IP address, and {attempts.PASSWORD_CHECKS} per hour",
     f"A member has at most {sessions.MAX_SESSIONS} sessions",
