@@ -25,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
+        README, "settings", "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
         "upgrading", "engines", "architecture", "decisions", "contributing", "design", "benchmarks",
         "glossary",
     ),
@@ -132,6 +132,7 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "pages-that-scripts-draw": "sources#pages-that-need-javascript",
     },
     "operations": {
+        "settings": "settings",
         "mail": "mail",
         "several-machines": "scaling#several-machines",
         "what-redis-may-lose": "scaling#what-redis-may-lose",
