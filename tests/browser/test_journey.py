@@ -134,7 +134,7 @@ def test_documentation_is_searched_by_keyboard_without_a_site(server: Server, br
 
     reader = Person(browser, server.base_url)
     reader.go("/docs/search")
-    assert reader.find(".on-page [aria-current]").get_attribute("textContent") == "Request"
+    assert reader.find(".on-page [aria-current]").get_attribute("textContent") == "Examples"
     ActionChains(browser).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
     ActionChains(browser).send_keys("rate limts").perform()
     script = "return document.querySelector('#docs-search').shadowRoot.querySelector('[part~=hit]')?.textContent ?? ''"
