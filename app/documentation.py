@@ -20,13 +20,13 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning", "search-box",
-        "site-builders", "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits",
-        "errors", "changelog",
+        "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning",
+        "search-box", "site-builders", "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway",
+        "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
-        README, "settings", "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats", "deployment",
-        "upgrading", "engines", "architecture", "decisions", "contributing", "design", "benchmarks",
+        README, "settings", "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats",
+        "deployment", "upgrading", "engines", "architecture", "decisions", "contributing", "design", "benchmarks",
         "glossary",
     ),
 }  # fmt: skip
