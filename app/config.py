@@ -29,7 +29,7 @@ UNLIMITED = 2147483647
 
 
 class ConfigurationError(Exception):
-    """A setting is unknown, malformed, or contradicts another; the service does not start.
+    """A setting has the wrong type, is out of range, or contradicts another, so the service does not start.
 
     Attributes:
         exit_code: Exit code of the process. The systemd units do not restart it after ``EX_CONFIG``.

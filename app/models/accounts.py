@@ -197,8 +197,7 @@ class AuditEntry(Base):
     action: Mapped[str] = mapped_column(String(16))
     """``created``, ``changed``, ``deleted``, ``restored``, ``purged``, or ``logged_in``."""
     kind: Mapped[str] = mapped_column(String(24))
-    """Type of object: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation``, or ``account``.
-    """
+    """Type of object, such as ``site`` or ``search_settings``; ``app.services.audit_log.audited`` lists all."""
     object_id: Mapped[str] = mapped_column(String(32))
     object_name: Mapped[str] = mapped_column(String(300))
     site_id: Mapped[int | None] = mapped_column(BigId)

@@ -109,7 +109,10 @@ def translate(error: Exception) -> ApiError:
             "The counter store is unavailable; try again.",
             retry_after=error.retry_after,
         )
-    if isinstance(error, EventJournalUnavailable) or is_unavailable(error):
+    if isinstance(error, EventJournalUnavailable):
+        log.error("the event journal is unavailable: %s", error)
+        return ApiError(ErrorCode.DATABASE_UNAVAILABLE, "The event journal is unavailable; try again.", retry_after=5)
+    if is_unavailable(error):
         log.error("the database is unavailable: %s", error, exc_info=error)
         return ApiError(ErrorCode.DATABASE_UNAVAILABLE, "The database is unavailable; try again.", retry_after=5)
     return _internal(error)

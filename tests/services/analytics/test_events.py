@@ -8,6 +8,7 @@ import pytest
 from flask import Flask
 
 from app.services.analytics.events import LOST_EVENTS, EventJournalUnavailable
+from tests.answers import assert_error
 from tests.callers import Tenant, page
 
 
@@ -34,4 +35,9 @@ def test_search_whose_event_cannot_be_recorded_succeeds_and_is_counted_and_logge
     assert lost() == before + 3
     assert logged == ["search events: 1 events could not be recorded: no space left on device"], "one line per minute"
     entry = {"query": "page", "results_count": 1}
-    assert tenant.search.post("/api/v1/search-log", json=entry).status_code == 503, "a log is nothing but its event"
+    caplog.clear()
+    body = assert_error(tenant.search.post("/api/v1/search-log", json=entry), 503, "database_unavailable")
+    assert body["message"] == "The event journal is unavailable; try again."
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
+        "the event journal is unavailable: no space left on device"
+    ]
