@@ -99,7 +99,7 @@ def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
 def profile_form(caller: Caller, user: Member) -> dict[str, Any]:
     """Return the form that edits the profile."""
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
-    leave_out: tuple[str, ...] = () if caller.is_owner else ("weekly_digest",)
+    leave_out: tuple[str, ...] = () if caller.has_owner_rights else ("weekly_digest",)
     if caller.member is None:
         leave_out = ("current_password", "new_password")
     return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values, leave_out=leave_out))

@@ -99,7 +99,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, "A key cannot change a password; log in as the member to do this."
         )
-    if "weekly_digest" in changes and not caller.is_owner:
+    if "weekly_digest" in changes and not caller.has_owner_rights:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which e-mails the account receives."
         )

@@ -135,7 +135,7 @@ def _action(runtime: Runtime, caller: Caller | None, name: str) -> Action | None
         return _ask(settings.operator_contact, name)
     names = list(runtime.plans)
     is_later = names.index(name) > names.index(caller.account.plan)
-    if caller.member is None or not caller.is_owner or not is_later:
+    if caller.member is None or not caller.has_owner_rights or not is_later:
         return None
     if settings.upgrade_url:
         url = fill_in(settings.upgrade_url, account_id=caller.account.id, plan=name)

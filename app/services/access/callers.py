@@ -74,13 +74,13 @@ class Caller:
         return self.member is not None and self.member.is_operator
 
     @property
-    def is_owner(self) -> bool:
-        """Whether the caller is an owner or a key, so that no member role limits it."""
+    def has_owner_rights(self) -> bool:
+        """Whether no member role limits the caller: an owner, or any key."""
         return self.has_role(Role.OWNER)
 
     @property
-    def is_editor(self) -> bool:
-        """Whether the caller may change sites and their contents."""
+    def has_editor_rights(self) -> bool:
+        """Whether the caller may change sites and their contents: an owner, an editor, or any key."""
         return self.has_role(Role.EDITOR)
 
     def has_role(self, needed: Role) -> bool:
@@ -92,7 +92,7 @@ class Caller:
         """Rights of the key or of the member's role; ``None`` for all rights, as owners have."""
         if self.key is not None:
             return self.key.rights
-        return None if self.is_owner else EDITOR_RIGHTS
+        return None if self.has_owner_rights else EDITOR_RIGHTS
 
     @property
     def only_site_id(self) -> int | None:
