@@ -13,7 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, ReadFloor
+from app.counters.metering import RaisedDays, ReadMinimum
 from app.counters.sqlite.store import SqliteCounters
 from app.counters.values import CountersUnavailable
 
@@ -41,7 +41,7 @@ Processes lock the file only briefly, but on a machine without free CPU this may
 
 def create_counters(
     url: str,
-    read_floor: ReadFloor | None = None,
+    read_minimum: ReadMinimum | None = None,
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     busy_seconds: float = BUSY_SECONDS,
@@ -51,7 +51,7 @@ def create_counters(
     Args:
         url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…``, or ``unix:///socket`` (Redis;
             several machines), ``memory://`` (one process; tests).
-        read_floor: Returns the copy of an account's usage on a day, to which a store that lost the day is raised.
+        read_minimum: Returns the copy of an account's usage on a day, to which a store that lost the day is raised.
         timeout_seconds: A server's time budget for one step.
         busy_seconds: Seconds that a step may wait for its turn at a file.
 
@@ -63,7 +63,7 @@ def create_counters(
     if maker is None:
         schemes = ", ".join(f"{name}://" for name in _MAKERS)
         raise ValueError(f"Unknown counter store {scheme or url!r}: the URL must begin with one of {schemes}.")
-    store = maker(url, Floors(read_floor), timeout_seconds, busy_seconds)
+    store = maker(url, RaisedDays(read_minimum), timeout_seconds, busy_seconds)
     observe_calls(
         store,
         STEPS,
@@ -73,28 +73,28 @@ def create_counters(
     return store
 
 
-def _memory(url: str, floors: Floors, timeout_seconds: float, busy_seconds: float) -> CounterStore:
-    return SqliteCounters(None, floors, busy_seconds=busy_seconds)
+def _memory(url: str, raised_days: RaisedDays, timeout_seconds: float, busy_seconds: float) -> CounterStore:
+    return SqliteCounters(None, raised_days, busy_seconds=busy_seconds)
 
 
-def _sqlite(url: str, floors: Floors, timeout_seconds: float, busy_seconds: float) -> CounterStore:
+def _sqlite(url: str, raised_days: RaisedDays, timeout_seconds: float, busy_seconds: float) -> CounterStore:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path.strip("/")) == 0 or parts.query or parts.fragment:
         raise ValueError(f"The counter store {url!r} must look like sqlite:///absolute/path/of/the/file.")
-    return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), floors, busy_seconds=busy_seconds)
+    return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), raised_days, busy_seconds=busy_seconds)
 
 
-def _redis(url: str, floors: Floors, timeout_seconds: float, busy_seconds: float) -> CounterStore:
+def _redis(url: str, raised_days: RaisedDays, timeout_seconds: float, busy_seconds: float) -> CounterStore:
     try:
         from app.counters.redis.store import RedisCounters
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise
         raise ValueError("A Redis counter store requires the Python package redis; install it.") from error
-    return RedisCounters(url, floors, timeout_seconds=timeout_seconds)
+    return RedisCounters(url, raised_days, timeout_seconds=timeout_seconds)
 
 
-_MAKERS: dict[str, Callable[[str, Floors, float, float], CounterStore]] = {
+_MAKERS: dict[str, Callable[[str, RaisedDays, float, float], CounterStore]] = {
     "sqlite": _sqlite,
     "redis": _redis,
     "rediss": _redis,

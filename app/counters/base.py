@@ -30,7 +30,7 @@ or a file or snapshot was restored. It may then issue version numbers a second t
 therefore contain the name of an incarnation, which is never reused and is part of every credential version. A new
 incarnation begins with the first step that detects that the data belong to another store, or that the store has lost
 data. Versions of different incarnations are never equal, and each day's usage is raised to its copy elsewhere
-(:attr:`CounterStore.floors`) before the next search or report of that day is counted.
+(:attr:`CounterStore.raised_days`) before the next search or report of that day is counted.
 
 Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not executed,
 unless the error is :class:`AnswerLost`. A report with an idempotency key may have been recorded even so; repeat it.
@@ -45,7 +45,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date
 
-from app.counters.metering import Floors
+from app.counters.metering import RaisedDays
 from app.counters.values import (
     ConsumeOutcome,
     CredentialVersion,
@@ -68,7 +68,7 @@ class CounterStore(ABC):
     name: str
     """Kind of store: ``memory``, ``sqlite``, or ``redis``."""
 
-    floors: Floors
+    raised_days: RaisedDays
     """Minimum usage of each day, from copies elsewhere. Not used by ``memory://``, which ends with its process."""
 
     @abstractmethod
@@ -177,7 +177,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        """Return the account's usage on ``day``, raised to its floor; zeros if there was no usage."""
+        """Return the account's usage on ``day``, raised to its minimum; zeros if there was no usage."""
 
     @abstractmethod
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:

@@ -11,40 +11,40 @@ _DAYS_REMEMBERED = 100_000
 """Maximum number of raised days that a process remembers."""
 
 
-class Floor(NamedTuple):
+class MinimumUsage(NamedTuple):
     """Minimum usage of an account on one day, read from a copy: charged searches and indexing operations."""
 
     used: int
     indexing: int
 
 
-NO_FLOOR = Floor(0, 0)
-ReadFloor = Callable[[int, date], Floor | None]
+NO_MINIMUM = MinimumUsage(0, 0)
+ReadMinimum = Callable[[int, date], MinimumUsage | None]
 
 
-class Floors:
-    """The days that this process has raised to their floors, with the store's incarnation at that time.
+class RaisedDays:
+    """The days that this process has raised to their minimum usage, with the store's incarnation at that time.
 
     Args:
         read: Returns the copy of an account's usage on a day, or ``None`` if it cannot be read now and the next step
             should try again. By default there are no copies.
     """
 
-    def __init__(self, read: ReadFloor | None = None) -> None:
-        self.read = read or (lambda account_id, day: NO_FLOOR)
+    def __init__(self, read: ReadMinimum | None = None) -> None:
+        self.read = read or (lambda account_id, day: NO_MINIMUM)
         self._raised: dict[tuple[int, date], str] = {}
 
     def incarnation_of(self, account_id: int, day: date) -> str:
         """Return the incarnation under which the day was raised; empty if the day was not raised."""
         return self._raised.get((account_id, day), "")
 
-    def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
-        """Return the floor to which a day must still be raised; zeros if it was raised or its floor is unknown."""
+    def missing_usage(self, account_id: int, day: date, incarnation: str) -> MinimumUsage:
+        """Return the minimum to which a day must still be raised; zeros if it was raised or its minimum is unknown."""
         if self.incarnation_of(account_id, day) == incarnation != "":
-            return NO_FLOOR
-        return self.read(account_id, day) or NO_FLOOR
+            return NO_MINIMUM
+        return self.read(account_id, day) or NO_MINIMUM
 
-    def note(self, account_id: int, day: date, incarnation: str) -> None:
+    def record(self, account_id: int, day: date, incarnation: str) -> None:
         """Record that the day was raised."""
         # Forgetting is harmless: each day that is still in use costs one more query.
         if len(self._raised) >= _DAYS_REMEMBERED:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.metering import UNLIMITED, Floor, day_number, milliseconds
+from app.counters.metering import UNLIMITED, MinimumUsage, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
 """Kinds of work that can be reported."""
@@ -251,9 +251,9 @@ class DayUsage(NamedTuple):
     indexing: int
     refused: int = 0
 
-    def at_least(self, floor: Floor) -> DayUsage:
-        """Return the usage with each count raised to at least its floor."""
-        return self._replace(used=max(self.used, floor.used), indexing=max(self.indexing, floor.indexing))
+    def at_least(self, minimum: MinimumUsage) -> DayUsage:
+        """Return the usage with each count raised to at least its minimum."""
+        return self._replace(used=max(self.used, minimum.used), indexing=max(self.indexing, minimum.indexing))
 
 
 class SiteUsage(NamedTuple):

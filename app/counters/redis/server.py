@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, Floor, Floors
+from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, MinimumUsage, RaisedDays
 from app.counters.redis import names, scripts
 from app.counters.redis.client import Connections, KnownIncarnation, Step, StepLedger
 from app.counters.values import CountersUnavailable
@@ -34,13 +34,13 @@ class Server:
     """One Redis server, as seen by this process.
 
     Attributes:
-        floors: Minimum usage of each day.
+        raised_days: The days raised to their minimum usage.
         steps: Numbers of this process's steps, and the steps whose answers were lost.
         known: The last incarnation that this process has seen.
     """
 
-    def __init__(self, url: str, floors: Floors, *, timeout_seconds: float) -> None:
-        self.floors = floors
+    def __init__(self, url: str, raised_days: RaisedDays, *, timeout_seconds: float) -> None:
+        self.raised_days = raised_days
         self.connections = Connections(
             url, timeout_seconds=timeout_seconds, greeting=("EVAL", scripts.GREET.text, 1, names.INCARNATION)
         )
@@ -83,25 +83,25 @@ class Server:
         unraised: int,
         once: Once | None = None,
     ) -> Any:
-        """Run a script. It counts only after the account's day is raised to its floor under the current incarnation.
+        """Run a script. It counts only after the day is raised to its minimum usage under the current incarnation.
 
         Args:
-            unraised: First item of the answer of a script that did not count because the day is not raised.
+            unraised: First item of the response of a script that did not count because the day is not raised.
         """
         if account_id is None:
             return self.run(script, keys, [*arguments, "", "", ""], once)
-        under: str = self.floors.incarnation_of(account_id, day)
-        floor: Floor | None = None
+        under: str = self.raised_days.incarnation_of(account_id, day)
+        minimum: MinimumUsage | None = None
         for _ in range(_TRIES):
-            answer = self.run(script, keys, [*arguments, under, *(floor or ("", ""))], once)
+            answer = self.run(script, keys, [*arguments, under, *(minimum or ("", ""))], once)
             # The answer is empty if the step was canceled before it arrived.
             if not answer or answer[0] != unraised:
-                if floor is not None:
-                    self.floors.note(account_id, day, under)
+                if minimum is not None:
+                    self.raised_days.record(account_id, day, under)
                 return answer
-            # The script refused to count under this incarnation until the day is raised to its floor.
+            # The script refused to count under this incarnation until the day is raised to its minimum usage.
             under = next(item for item in answer if isinstance(item, bytes)).decode()
-            floor = self.floors.read(account_id, day)
+            minimum = self.raised_days.read(account_id, day)
         raise CountersUnavailable(f"The counter store at {self.connections.address} keeps changing its incarnation.")
 
     def check(self) -> None:

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import chain
 
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, day_number, milliseconds
+from app.counters.metering import RaisedDays, day_number, milliseconds
 from app.counters.redis import names, scripts
 from app.counters.redis.charges import Charges
 from app.counters.redis.reports import Reports
@@ -48,9 +48,9 @@ class RedisCounters(CounterStore):
 
     name = "redis"
 
-    def __init__(self, url: str, floors: Floors, *, timeout_seconds: float) -> None:
-        self.floors = floors
-        self._server = Server(url, floors, timeout_seconds=timeout_seconds)
+    def __init__(self, url: str, raised_days: RaisedDays, *, timeout_seconds: float) -> None:
+        self.raised_days = raised_days
+        self._server = Server(url, raised_days, timeout_seconds=timeout_seconds)
         self._charges = Charges(self._server)
         self._reports = Reports(self._server)
 
@@ -116,7 +116,7 @@ class RedisCounters(CounterStore):
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         days = self.usage_between(account_id, day, day)
         usage = days[0] if days else DayUsage(day, 0, 0)
-        return usage.at_least(self.floors.unraised(account_id, day, self._server.known.state[0]))
+        return usage.at_least(self.raised_days.missing_usage(account_id, day, self._server.known.state[0]))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:

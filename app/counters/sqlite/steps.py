@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
-    Floor,
+    MinimumUsage,
     charge_of_site,
     continues_intent,
     day_from_number,
@@ -194,8 +194,8 @@ def begin_incarnation(execute: Execute) -> None:
     execute("INSERT INTO incarnations VALUES (?)", (secrets.token_hex(8),))
 
 
-def raise_day(execute: Execute, account_id: int, day: int, floor: Floor) -> None:
-    execute(_RAISE_DAY, (account_id, day, *floor))
+def raise_day(execute: Execute, account_id: int, day: int, minimum: MinimumUsage) -> None:
+    execute(_RAISE_DAY, (account_id, day, *minimum))
 
 
 def settle(execute: Execute, search: UncountedSearch | Reservation, once: str, now_ms: int) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, day_from_number, day_number, milliseconds
+from app.counters.metering import RaisedDays, day_from_number, day_number, milliseconds
 from app.counters.sqlite import schema, steps
 from app.counters.sqlite.file import MemoryFile, SharedFile
 from app.counters.sqlite.housekeeper import Execute
@@ -38,10 +38,10 @@ class SqliteCounters(CounterStore):
 
     name = "sqlite"
 
-    def __init__(self, path: Path | None, floors: Floors, *, busy_seconds: float) -> None:
+    def __init__(self, path: Path | None, raised_days: RaisedDays, *, busy_seconds: float) -> None:
         self._latest = schema.Latest()
-        self.floors = floors
-        housekeep, begin = partial(schema.sweep, self._latest), partial(_begin, self.floors)
+        self.raised_days = raised_days
+        housekeep, begin = partial(schema.sweep, self._latest), partial(_begin, self.raised_days)
         self._file: SharedFile | MemoryFile
         if path is None:
             self.name = "memory"
@@ -123,7 +123,7 @@ class SqliteCounters(CounterStore):
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         days = self.usage_between(account_id, day, day)
         usage = days[0] if days else DayUsage(day, 0, 0)
-        return usage.at_least(self.floors.unraised(account_id, day, self.name))
+        return usage.at_least(self.raised_days.missing_usage(account_id, day, self.name))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
@@ -159,16 +159,16 @@ class SqliteCounters(CounterStore):
     def _raise_day(self, account_id: int, now_ms: int) -> None:
         """Raise the account's day to its copy elsewhere, once after each opening of the file."""
         day = day_from_number(now_ms // 86_400_000)
-        if self.floors.incarnation_of(account_id, day):
+        if self.raised_days.incarnation_of(account_id, day):
             return
         # Before the step that counts, since this queries SQL, and no step may hold the file's lock meanwhile.
-        floor = self.floors.read(account_id, day)
-        if floor is not None:
-            self._run(steps.raise_day, account_id, day_number(day), floor)
-            self.floors.note(account_id, day, self.name)
+        minimum = self.raised_days.read(account_id, day)
+        if minimum is not None:
+            self._run(steps.raise_day, account_id, day_number(day), minimum)
+            self.raised_days.record(account_id, day, self.name)
 
 
-def _begin(floors: Floors, execute: Execute) -> None:
+def _begin(raised_days: RaisedDays, execute: Execute) -> None:
     steps.begin_incarnation(execute)
     # The file may have been restored or deleted since the last opening, so the days must be raised again.
-    floors.forget()
+    raised_days.forget()

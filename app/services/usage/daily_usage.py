@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import CounterStore
-from app.counters.metering import Floor, day_from_number, day_number, day_of
+from app.counters.metering import MinimumUsage, day_from_number, day_number, day_of
 from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Site, UsageDay
@@ -120,7 +120,7 @@ class CopiedUsage:
         self._database = database
         self._paused_until = 0.0
 
-    def read(self, account_id: int, day: date) -> Floor | None:
+    def read(self, account_id: int, day: date) -> MinimumUsage | None:
         """Return the copied usage of an account on a day; ``None`` while the database is unavailable."""
         if time.monotonic() < self._paused_until:
             return None
@@ -133,7 +133,7 @@ class CopiedUsage:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
             log.warning("cannot read copied usage, so the counter store's own counts are used: %s", error)
             return None
-        return Floor(0, 0) if copied is None else Floor(copied.searches, copied.indexing_operations)
+        return MinimumUsage(0, 0) if copied is None else MinimumUsage(copied.searches, copied.indexing_operations)
 
 
 def _lower(earlier: DayUsage, later: DayUsage) -> DayUsage:

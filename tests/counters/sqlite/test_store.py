@@ -17,7 +17,7 @@ import pytest
 
 from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.metering import Floors, day_of
+from app.counters.metering import RaisedDays, day_of
 from app.counters.sqlite import housekeeper, schema
 from app.counters.sqlite.store import SqliteCounters
 from app.counters.values import CountersDamaged, CountersUnavailable, UncountedSearch, UsageReservation, WindowRequest
@@ -113,7 +113,7 @@ def test_repeated_writes_do_not_each_wait_the_full_time_while_the_file_stays_loc
 def test_waiting_step_uses_the_shorter_timeout_set_by_an_earlier_failure(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SqliteCounters(path, Floors(), busy_seconds=10 * PATIENCE_SECONDS)
+    store = SqliteCounters(path, RaisedDays(), busy_seconds=10 * PATIENCE_SECONDS)
     refused = threading.Event()
 
     def wait() -> None:
@@ -256,7 +256,7 @@ def test_expired_rows_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_sweep_ignores_times_from_before_a_clear(path: Path) -> None:
-    store = SqliteCounters(path, Floors(), busy_seconds=1.0)
+    store = SqliteCounters(path, RaisedDays(), busy_seconds=1.0)
     search = UncountedSearch(1, None, NOW)
     with closing(store):
         store.consume([MINUTE], now=NOW + 2 * 86_400)

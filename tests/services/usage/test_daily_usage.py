@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
-from app.counters.metering import Floor
+from app.counters.metering import MinimumUsage
 from app.counters.values import UsageReservation
 from app.models import UsageDay
 from app.services.usage import daily_usage
@@ -85,11 +85,11 @@ def test_copied_usage_is_the_floor_for_a_counter_store_that_lost_the_day(used: T
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
 
-    copied = part.counters.floors.read
+    copied = part.counters.raised_days.read
 
-    assert copied(used.account_id, today()) == Floor(3, 5)
-    assert copied(used.account_id, today() - timedelta(days=1)) == Floor(0, 0)
-    assert copied(used.account_id + 1, today()) == Floor(0, 0)
+    assert copied(used.account_id, today()) == MinimumUsage(3, 5)
+    assert copied(used.account_id, today() - timedelta(days=1)) == MinimumUsage(0, 0)
+    assert copied(used.account_id + 1, today()) == MinimumUsage(0, 0)
 
 
 def test_unavailable_database_is_not_queried_again_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.metering import Floor, Floors
+from app.counters.metering import MinimumUsage, RaisedDays
 from app.counters.values import Reservation, UsageReservation
 from tests.counters.every_method import NOW, TODAY
 
@@ -19,17 +19,17 @@ RESERVE = UsageReservation(1, 60, 7)
 class Known:
     """Returns the copied usage and records each lookup."""
 
-    def __init__(self, floor: Floor | None):
-        self.floor = floor
+    def __init__(self, minimum: MinimumUsage | None):
+        self.minimum = minimum
         self.asked: list[tuple[int, date]] = []
 
-    def read(self, account_id: int, day: date) -> Floor | None:
+    def read(self, account_id: int, day: date) -> MinimumUsage | None:
         self.asked.append((account_id, day))
-        return self.floor
+        return self.minimum
 
 
-def knowing(url: str, floor: Floor | None) -> tuple[CounterStore, Known]:
-    known = Known(floor)
+def knowing(url: str, minimum: MinimumUsage | None) -> tuple[CounterStore, Known]:
+    known = Known(minimum)
     return create_counters(url, known.read), known
 
 
@@ -42,7 +42,7 @@ def report(store: CounterStore) -> object:
 
 
 def test_counting_resumes_from_the_copied_usage(shared_url: str) -> None:
-    store, known = knowing(shared_url, Floor(50, 8))
+    store, known = knowing(shared_url, MinimumUsage(50, 8))
     assert [store.consume([], reserve=RESERVE, now=NOW).used_today for _ in range(3)] == [51, 52, 53]
     assert store.usage_of_day(1, TODAY).indexing == 8
     assert known.asked == [(1, TODAY)]
@@ -50,17 +50,17 @@ def test_counting_resumes_from_the_copied_usage(shared_url: str) -> None:
 
 
 def test_daily_limit_includes_the_copied_usage(shared_url: str) -> None:
-    store, _ = knowing(shared_url, Floor(59, 0))
+    store, _ = knowing(shared_url, MinimumUsage(59, 0))
     assert [search(store) is None for _ in range(3)] == [False, True, True]
     store.close()
 
 
 @pytest.mark.parametrize("step", [search, report])
 def test_copied_usage_never_lowers_existing_counts(shared_url: str, step: Callable[[CounterStore], object]) -> None:
-    first, _ = knowing(shared_url, Floor(0, 0))
+    first, _ = knowing(shared_url, MinimumUsage(0, 0))
     for _ in range(5):
         search(first)
-    second, _ = knowing(shared_url, Floor(3, 0))
+    second, _ = knowing(shared_url, MinimumUsage(3, 0))
     used = first.usage_of_day(1, TODAY).used
     step(second)
     assert second.usage_of_day(1, TODAY).used == used + (step is search)
@@ -69,7 +69,7 @@ def test_copied_usage_never_lowers_existing_counts(shared_url: str, step: Callab
 
 
 def test_report_is_added_to_the_copied_usage(shared_url: str) -> None:
-    store, _ = knowing(shared_url, Floor(50, 8))
+    store, _ = knowing(shared_url, MinimumUsage(50, 8))
     assert store.report_usage(1, 7, "search", 2, capped=False, now=NOW).used_today == 52
     store.report_usage(1, 7, "indexing", 2, capped=False, now=NOW)
     assert store.usage_of_day(1, TODAY).indexing == 10
@@ -77,20 +77,20 @@ def test_report_is_added_to_the_copied_usage(shared_url: str) -> None:
 
 
 def test_reported_usage_is_never_below_the_copied_usage(shared_url: str) -> None:
-    store, known = knowing(shared_url, Floor(50, 8))
+    store, known = knowing(shared_url, MinimumUsage(50, 8))
     assert store.usage_of_day(1, TODAY)[1:3] == (50, 8)
     search(store)
     store.close()
     store.clear()
     store.check()
     assert store.usage_of_day(1, TODAY)[1:3] == (50, 8)
-    known.floor = None
+    known.minimum = None
     assert store.usage_of_day(1, TODAY).used == 0
     store.close()
 
 
 def test_raised_day_is_read_without_another_lookup(shared_url: str) -> None:
-    store, known = knowing(shared_url, Floor(50, 8))
+    store, known = knowing(shared_url, MinimumUsage(50, 8))
     search(store)
     assert store.usage_of_day(1, TODAY).used == 51
     assert known.asked == [(1, TODAY)]
@@ -100,7 +100,7 @@ def test_raised_day_is_read_without_another_lookup(shared_url: str) -> None:
 def test_searches_continue_without_a_copy_and_the_next_search_retries_the_lookup(shared_url: str) -> None:
     store, known = knowing(shared_url, None)
     assert search(store) is not None
-    known.floor = Floor(50, 0)
+    known.minimum = MinimumUsage(50, 0)
     assert search(store) is not None
     assert store.usage_of_day(1, TODAY).used == 51
     assert search(store) is not None
@@ -109,9 +109,9 @@ def test_searches_continue_without_a_copy_and_the_next_search_retries_the_lookup
 
 
 def test_cleared_store_is_raised_to_the_copied_usage_again(shared_url: str) -> None:
-    store, known = knowing(shared_url, Floor(0, 0))
+    store, known = knowing(shared_url, MinimumUsage(0, 0))
     search(store)
-    known.floor = Floor(1, 0)
+    known.minimum = MinimumUsage(1, 0)
     store.close()
     store.clear()
     assert store.consume([], reserve=RESERVE, now=NOW).used_today == 2
@@ -120,7 +120,7 @@ def test_cleared_store_is_raised_to_the_copied_usage_again(shared_url: str) -> N
 
 def test_memory_for_raised_days_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.counters.metering._DAYS_REMEMBERED", 2)
-    floors = Floors()
+    raised_days = RaisedDays()
     for account_id in range(3):
-        floors.note(account_id, TODAY, "first")
-    assert [floors.incarnation_of(account_id, TODAY) for account_id in range(3)] == ["", "", "first"]
+        raised_days.record(account_id, TODAY, "first")
+    assert [raised_days.incarnation_of(account_id, TODAY) for account_id in range(3)] == ["", "", "first"]
