@@ -90,7 +90,7 @@ class Jobs:
             Job("file-copies", 600.0, runtime.file_copies.delete_old),
             Job("health", 10.0, runtime.health.check, apart=True),
             self._alone("syncs", 30.0, partial(_end_syncs, runtime), apart=True),
-            Job("sessions", 3600.0, partial(_delete_sessions, runtime)),
+            Job("sessions", 3600.0, partial(_delete_expired_rows, runtime)),
             self._alone("deleted-sites", 3600.0, partial(purge_deleted, runtime), apart=True),
             self._alone("click-lessons", 1800.0, partial(learn_due, runtime, self._stopping.is_set), apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
@@ -309,7 +309,7 @@ def _warn_owners(runtime: Runtime) -> None:
     warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings)
 
 
-def _delete_sessions(runtime: Runtime) -> None:
+def _delete_expired_rows(runtime: Runtime) -> None:
     with runtime.database.write() as session:
         sessions.delete_expired_sessions(session)
         delete_expired_invitations(session)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from app.clock import today
-from app.commands.cli import OperatorCommand, installation, json_option, show
+from app.commands.cli import OperatorCommand, json_option, open_storage, print_result
 from app.plans import PlanLimits
 from app.services.usage import account_usage
 from app.services.usage.account_usage import ORDERS, AccountFilter, AccountUsage, Listed, describe
@@ -29,10 +29,10 @@ _TEXTS = ("plan", "e-mail", "name")
 @json_option
 @click.pass_context
 def list_accounts(ctx: click.Context, order: str, as_json: bool) -> None:
-    database, plans = installation(ctx)
+    database, plans = open_storage(ctx)
     with database.read() as session:
         rows = account_usage.list_accounts(session, plans, today(), AccountFilter(), order)
-    show(as_json, [describe(*row) for row in rows], usage_table(rows) if rows else "No accounts.")
+    print_result(as_json, [describe(*row) for row in rows], usage_table(rows) if rows else "No accounts.")
 
 
 def usage_table(listed: Sequence[Listed]) -> str:

@@ -8,7 +8,7 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 
-from app.commands.cli import OperatorCommand, json_option, show
+from app.commands.cli import OperatorCommand, json_option, print_result
 from app.config import ConfigurationError
 from app.errors import ApiError
 from app.models import Account
@@ -83,7 +83,7 @@ def create(email: str, name: str, password: str | None, invite: bool, plan: str 
     except ApiError as error:
         raise click.ClickException(f"{email}: {error.message}.") from error
     text = f"Created account {account.id} for {account.email} on plan {account.plan}."
-    show(as_json, describe_account(account), f"{text} The invitation is on its way." if invite else text)
+    print_result(as_json, describe_account(account), f"{text} The invitation is on its way." if invite else text)
 
 
 def _override_options(command: Any) -> Any:
@@ -112,7 +112,7 @@ def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> Non
     account = find_account(email)
     account = operations.change_plan(current_runtime, account.id, plan=plan, overrides=overrides)
     text = f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
-    show(as_json, describe_account(account), text)
+    print_result(as_json, describe_account(account), text)
 
 
 @click.command("reset-password", cls=OperatorCommand)
@@ -135,7 +135,9 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
         raise click.ClickException(f"{error.message}.") from error
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, describe_account(member.account), f"{member.email} has a new password. All sessions have ended.")
+    print_result(
+        as_json, describe_account(member.account), f"{member.email} has a new password. All sessions have ended."
+    )
 
 
 @click.command("suspend", cls=OperatorCommand)
@@ -149,7 +151,7 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
         raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
     operations.suspend_account(runtime(), find_account(email).id, reason)
     account = find_account(email)
-    show(as_json, describe_account(account), f"{account.email} is suspended.")
+    print_result(as_json, describe_account(account), f"{account.email} is suspended.")
 
 
 @click.command("resume", cls=OperatorCommand)
@@ -159,7 +161,7 @@ def suspend(email: str, reason: str, as_json: bool) -> None:
 def resume(email: str, as_json: bool) -> None:
     operations.resume_account(runtime(), find_account(email).id)
     account = find_account(email)
-    show(as_json, describe_account(account), f"{account.email} can be used again.")
+    print_result(as_json, describe_account(account), f"{account.email} can be used again.")
 
 
 @click.command("reset-codes", cls=OperatorCommand)
@@ -171,7 +173,7 @@ def reset_codes(email: str, as_json: bool) -> None:
     member = operations.reset_codes(runtime(), email)
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
+    print_result(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
 
 
 @click.command("operator", cls=OperatorCommand)
@@ -203,7 +205,7 @@ def operator(email: str | None, account_id: int | None, revoke: bool, as_json: b
         text += "Sessions of the member in which no one-time code was given have ended."
         if member.codes_since is None:
             text += " The pages open once the member has turned on two-factor authentication."
-    show(as_json, [{"email": member.email, "account_id": member.account_id} for member in members], text)
+    print_result(as_json, [{"email": member.email, "account_id": member.account_id} for member in members], text)
 
 
 @click.command("delete", cls=OperatorCommand)
@@ -218,4 +220,4 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
         click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
     operations.delete_account(current_runtime, account.id)
     current_app.extensions["jobs"].run_all()
-    show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")
+    print_result(as_json, {"deleted": account.id}, f"Deleted {account.email}.")

@@ -7,7 +7,7 @@ import os
 
 import click
 
-from app.commands.cli import OperatorCommand, json_option, show
+from app.commands.cli import OperatorCommand, json_option, print_result
 from app.operations.capacity import ENGINE_COSTS, SERVER_COSTS, Load, Needs, busiest_hour, compute_needs
 from app.wording import counted
 
@@ -53,7 +53,7 @@ def capacity(cores: int | None, as_json: bool, sites: int, peak: float, **option
     cores = cores or os.cpu_count() or 1
     load = busiest_hour(sites, peak=peak, **options)  # type: ignore[arg-type]  # The options have these types.
     needs = compute_needs(load, peak, cores)
-    show(as_json, _values(load, needs), _text(load, needs, cores))
+    print_result(as_json, _values(load, needs), _text(load, needs, cores))
 
 
 def _values(load: Load, needs: Needs) -> dict[str, object]:

@@ -28,7 +28,7 @@ OPEN_STORAGE = "open_storage"
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class Refusal(click.ClickException):
+class PermanentFailure(click.ClickException):
     """An error that a restart does not remedy, such as an invalid setting. The systemd units know its exit code."""
 
     exit_code = os.EX_CONFIG
@@ -36,7 +36,7 @@ class Refusal(click.ClickException):
 
 def startup_error(error: ConfigurationError) -> click.ClickException:
     """Return the error of a command that cannot start the service."""
-    kind = Refusal if error.exit_code == Refusal.exit_code else click.ClickException
+    kind = PermanentFailure if error.exit_code == PermanentFailure.exit_code else click.ClickException
     return kind(f"The service cannot start: {error}")
 
 
@@ -172,9 +172,9 @@ class OperatorCommand(click.Command):
             with acting(OPERATOR):
                 return super().invoke(ctx)
         except NewerTables as error:
-            raise Refusal(str(error)) from error
+            raise PermanentFailure(str(error)) from error
         except DBAPIError as error:
-            raise _database_trouble(installation(ctx)[0], error) from error
+            raise _database_trouble(open_storage(ctx)[0], error) from error
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:
@@ -191,13 +191,13 @@ def _database_trouble(database: Database, error: DBAPIError) -> Exception:
     except DBAPIError:
         return unusable
     if state is TablesState.NEWER:
-        return Refusal(str(NewerTables()))
+        return PermanentFailure(str(NewerTables()))
     if state is TablesState.OLDER and is_of_other_tables(error):
         return click.ClickException("The database's tables are missing or outdated. Run `database upgrade`.")
     return unusable if is_unavailable(error) and not is_of_other_tables(error) else error
 
 
-def installation(ctx: click.Context) -> tuple[Database, PlanTable]:
+def open_storage(ctx: click.Context) -> tuple[Database, PlanTable]:
     """Return the database and the plans.
 
     ``flask`` takes them from the application; ``site-search`` opens them without loading the application.
@@ -212,7 +212,7 @@ def installation(ctx: click.Context) -> tuple[Database, PlanTable]:
     return runtime.database, runtime.plans
 
 
-def show(as_json: bool, value: Any, text: str) -> None:
+def print_result(as_json: bool, value: Any, text: str) -> None:
     """Print ``value`` as JSON or ``text`` for people."""
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if as_json else text)
 

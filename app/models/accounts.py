@@ -67,7 +67,7 @@ class Member(Base):
     is a placeholder."""
     email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
     """Whether the member has proved ownership of the mailbox; true for members from before this was required."""
-    email_by_key: Mapped[bool] = mapped_column(default=False, server_default=false())
+    email_set_by_key: Mapped[bool] = mapped_column("email_by_key", default=False, server_default=false())
     """Whether an API key set the address, so that access to the mailbox does not identify the member."""
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))

@@ -139,7 +139,7 @@ def set_email(session: Session, member: Member, email: str, *, by_key: bool = Fa
     is_moved = not is_same_mailbox(email, member.email)
     member.email = email
     if is_moved:
-        member.email_confirmed, member.email_by_key = False, by_key
+        member.email_confirmed, member.email_set_by_key = False, by_key
         # The lookup of other members would otherwise write the address before its key columns are set.
         with session.no_autoflush:
             _set_keys(session, member)
@@ -150,7 +150,7 @@ def confirm_email(member: Member) -> None:
 
     Call this within a credential change.
     """
-    member.email_confirmed, member.email_by_key = True, False
+    member.email_confirmed, member.email_set_by_key = True, False
     if member.role == Role.OWNER:
         member.account.confirm_by = None
 

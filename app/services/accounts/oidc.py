@@ -321,7 +321,7 @@ def find_linkable_members(session: Session, issuer: str, email: str, connects: i
         member
         for member in find_members(session, email)
         if is_same_mailbox(member.email, email)
-        and (not member.email_by_key or member.id == connects)
+        and (not member.email_set_by_key or member.id == connects)
         and not _is_linked(session, member, issuer)
     ]
 
