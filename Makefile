@@ -84,7 +84,7 @@ outdated: $(DEV_STAMP)  ## List newer versions than those of requirements.lock t
 openapi: $(STAMP)  ## Write openapi.json
 	$(SITE_SEARCH) openapi openapi.json
 
-examples: $(DEV_STAMP)  ## Record the answers that the API document shows (app/apidoc/answers.json)
+examples: $(DEV_STAMP)  ## Record the responses that the API document shows (app/apidoc/responses.json)
 	RECORD_EXAMPLES=1 $(BIN)/python -m pytest -q tests/apidoc/examples/test_example_requests.py
 
 widget: $(DEV_STAMP)  ## Minify the search box (app/static/widget*.min.js)

@@ -92,8 +92,8 @@ class BoundedProcess:
         """
         with self._lock:
             self._ask(task, arguments, is_stream=False)
-            _, answer = self._answer()
-        result: T = answer
+            _, message = self._receive()
+        result: T = message
         return result
 
     def stream(self, task: Callable[[Source], Iterator[T]], source: Source) -> Iterator[T]:
@@ -107,16 +107,16 @@ class BoundedProcess:
             has_ended = False
             try:
                 while True:
-                    kind, answer = self._answer()
+                    kind, message = self._receive()
                     if kind == "read":
-                        self._send(source.read(answer))
+                        self._send(source.read(message))
                     elif kind == "found":
-                        yield answer
+                        yield message
                     else:
                         has_ended = True
                         return
             finally:
-                # The consumer stopped early, so the process still has an answer to send, which the next task would
+                # The consumer stopped early, so the process still has a result to send, which the next task would
                 # receive.
                 if not has_ended:
                     self.close()
@@ -147,18 +147,18 @@ class BoundedProcess:
         except OSError as error:
             raise self._died() from error
 
-    def _answer(self) -> tuple[str, Any]:
+    def _receive(self) -> tuple[str, Any]:
         assert self._connection is not None, "it was begun"
         try:
             if not self._connection.poll(self._seconds):
                 self.close()
                 raise BoundExceeded(Bound.TIME)
-            kind, answer = self._connection.recv()
+            kind, message = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._died() from error
         if kind == "given up":
-            raise BoundExceeded(answer)
-        return kind, answer
+            raise BoundExceeded(message)
+        return kind, message
 
     def _begin(self, module: str) -> None:
         # Not ``fork``, which is unsafe in a process with threads, and would copy connections and secrets.
@@ -216,18 +216,18 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
             if is_stream:
                 for yielded in task(_Remote(connection, cpu_seconds)):
                     connection.send(("found", yielded))
-                answer: tuple[str, Any] = ("done", None)
+                message: tuple[str, Any] = ("done", None)
             else:
-                answer = ("done", task(*arguments))
+                message = ("done", task(*arguments))
         # The parent has closed the connection, or has died.
         except (EOFError, ConnectionError):
             return
         except MemoryError:
-            answer = ("given up", Bound.MEMORY)
+            message = ("given up", Bound.MEMORY)
         except Exception:
             logger.exception("The task failed on its input.")
-            answer = ("given up", Bound.BROKEN)
-        connection.send(answer)
+            message = ("given up", Bound.BROKEN)
+        connection.send(message)
 
 
 def _allow(cpu_seconds: int) -> None:

@@ -148,10 +148,10 @@ class InstallationMetrics:
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
-        self._stored = _Question("database", self._read_database)
-        self._events = _Question("events", self._count_events)
+        self._stored = _SlowValue("database", self._read_database)
+        self._events = _SlowValue("events", self._count_events)
         self._index_bytes = {
-            engine.identity: _Question(f"indexes of {engine.identity}", partial(_index_bytes, engine))
+            engine.identity: _SlowValue(f"indexes of {engine.identity}", partial(_index_bytes, engine))
             for engine in runtime.engines.all()
         }
 
@@ -163,16 +163,16 @@ class InstallationMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges that are available in time."""
-        questions: tuple[_Question[Any], ...] = (self._stored, self._events, *self._index_bytes.values())
+        slow_values: tuple[_SlowValue[Any], ...] = (self._stored, self._events, *self._index_bytes.values())
         deadline = time.monotonic() + PATIENCE_SECONDS
-        for question in questions:
-            question.ask()
+        for slow_value in slow_values:
+            slow_value.start()
         success = GaugeMetricFamily(
             "search_scrape_success",
             "Whether the gauges of this source could be read for this scrape.",
             labels=["source"],
         )
-        stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
+        stored, events = self._stored.wait(deadline, success), self._events.wait(deadline, success)
         if stored is not None:
             yield from self._stored_gauges(*stored)
         if events is not None:
@@ -183,8 +183,8 @@ class InstallationMetrics:
             "Size of all indexes in bytes, or of all data on the search server.",
             labels=["engine"],
         )
-        for name, question in self._index_bytes.items():
-            size = question.answer(deadline, success)
+        for name, index_bytes in self._index_bytes.items():
+            size = index_bytes.wait(deadline, success)
             if size is not None:
                 sizes.add_metric([name], size)
         yield sizes
@@ -256,43 +256,43 @@ def _index_bytes(engine: SearchBackend) -> int | None:
     return engine.index_bytes()
 
 
-class _Question(Generic[T]):
+class _SlowValue(Generic[T]):
     """A value that may be slow to read. It is read in a separate thread, never twice simultaneously."""
 
     def __init__(self, source: str, read: Callable[[], T]):
         self._source = source
         self._read = read
-        self._answer: Future[T] | None = None
+        self._reading: Future[T] | None = None
         self._lock = threading.Lock()
 
-    def ask(self) -> None:
+    def start(self) -> None:
         """Start reading, unless the last reading is still in progress."""
         with self._lock:
-            if self._answer is None or self._answer.done():
-                self._answer = Future()
-                thread = threading.Thread(target=self._work, args=(self._answer,), name="metrics", daemon=True)
+            if self._reading is None or self._reading.done():
+                self._reading = Future()
+                thread = threading.Thread(target=self._work, args=(self._reading,), name="metrics", daemon=True)
                 thread.start()
 
-    def _work(self, answer: Future[T]) -> None:
+    def _work(self, reading: Future[T]) -> None:
         try:
-            answer.set_result(self._read())
+            reading.set_result(self._read())
         except Exception as error:  # noqa: BLE001 - the future raises it in the reader.
-            answer.set_exception(error)
+            reading.set_exception(error)
 
-    def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
+    def wait(self, deadline: float, success: GaugeMetricFamily) -> T | None:
         """Return the value, or ``None`` if reading failed or is late. Logs failures and reports them in ``success``."""
-        assert self._answer is not None
+        assert self._reading is not None
         try:
-            exposition = self._answer.result(max(0.0, deadline - time.monotonic()))
+            value = self._reading.result(max(0.0, deadline - time.monotonic()))
         except Exception as error:
             if not (isinstance(error, BackendError | CountersUnavailable | OSError) or is_unavailable(error)):
                 log.exception("metrics: %s could not be read", self._source)
             else:
-                log.warning("metrics: cannot read %s: %s", self._source, error or "no answer in time")
+                log.warning("metrics: cannot read %s: %s", self._source, error or "no value in time")
             success.add_metric([self._source], 0)
             return None
         success.add_metric([self._source], 1)
-        return exposition
+        return value
 
 
 def register(app: Flask, current_runtime: Runtime) -> None:
@@ -348,7 +348,7 @@ def serve_processes(host: str, port: int, token: str) -> WSGIServer:
             raise Unauthorized
         return Response(show_processes(), content_type=CONTENT_TYPE_LATEST)
 
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         asking = Request(environ)
         try:
             response: Response | HTTPException = show(asking)
@@ -356,6 +356,6 @@ def serve_processes(host: str, port: int, token: str) -> WSGIServer:
             response = error
         return response(environ, start_response)
 
-    server = make_server(host, port, answer, server_class=_Server, handler_class=_Handler)
+    server = make_server(host, port, respond, server_class=_Server, handler_class=_Handler)
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server

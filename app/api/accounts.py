@@ -20,7 +20,7 @@ from app.web.auth import ANYONE, LOGGED_IN, MANAGING
 from app.web.callers import current_caller, current_client
 from app.web.hosts import service_name
 from app.web.policy import OperationPolicy
-from app.web.responses import cookie_header, json_answer
+from app.web.responses import cookie_header, json_response
 from schemas.accounts import (
     AccountDeleteSchema,
     CodesBegunSchema,
@@ -82,7 +82,7 @@ def login(fields: dict[str, Any]) -> Response:
 def logout(nothing: dict[str, Any]) -> Response:
     """End the session."""
     log_out(runtime(), current_admission().caller)
-    response = json_answer({"success": True})
+    response = json_response({"success": True})
     response.headers.add("Set-Cookie", cookie_header(request, None))
     return response
 
@@ -96,7 +96,7 @@ def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Memb
     answer = {"success": True, "user": UserSchema().dump(describe_user(user)), "csrf_token": csrf_token}
     if len(members) > 1:
         answer["accounts"] = [{"id": m.account_id, "name": m.account.name, "role": m.role} for m in members]
-    response = json_answer(answer, status)
+    response = json_response(answer, status)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     # The response contains the cookie and the CSRF token of a session.
     response.headers["Cache-Control"] = "no-store"

@@ -29,14 +29,14 @@ def list_entries(query: dict[str, Any]) -> dict[str, Any]:
     with runtime().database.read() as session:
         page = list_chosen_entries(session, Selection(current_caller().account.id, **query), limit=limit, before=before)
     return {
-        "entries": [_answer(entry) for entry in page.entries],
+        "entries": [_entry_fields(entry) for entry in page.entries],
         "total": page.total,
         "limit": limit,
         "next_before": page.next_before,
     }
 
 
-def _answer(entry: AuditEntry) -> dict[str, Any]:
+def _entry_fields(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "created_at": entry.created_at,

@@ -30,7 +30,7 @@ from app.web.auth import INDEXING, MANAGING
 from app.web.callers import current_caller, load_site
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer, prefers
+from app.web.responses import json_response, prefers
 from schemas.documents import (
     BulkAnswerSchema,
     BulkQuerySchema,
@@ -88,17 +88,17 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
     outcome = runtime().writer.put(
         caller.account.id, caller.account.limits, site_id, batch.documents, sync_id=query["sync"]
     )
-    answer: dict[str, Any] = {
+    response: dict[str, Any] = {
         "success": True,
         "indexed": outcome.indexed,
         "created": outcome.created,
         "updated": outcome.updated,
     }
     if batch.sent_count > RECOMMENDED_BATCH:
-        answer["warnings"] = [
+        response["warnings"] = [
             {"code": "batch_above_recommended", "message": f"Send at most {RECOMMENDED_BATCH} documents per request."}
         ]
-    return answer
+    return response
 
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
@@ -143,15 +143,15 @@ def list_documents(query: dict[str, Any]) -> Response:
     cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
     fields = parse_fields(query["fields"])
     if prefers(request, JSON_LINES):
-        answer = Response(_lines(current_runtime.database, selection, cursor, fields), content_type=JSON_LINES)
+        response = Response(_lines(current_runtime.database, selection, cursor, fields), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []
         take = encode_into(documents, current_runtime.searcher.new_budget(), fields, may_end_early=ids is None)
         page = read_page(current_runtime.database, site, selection, cursor, query["limit"], take)
         fragments = [orjson.Fragment(document) for document in documents]
-        answer = json_answer({"documents": fragments, "total": page.total, "next_cursor": page.next_cursor})
-    answer.vary.add("Accept")
-    return answer
+        response = json_response({"documents": fragments, "total": page.total, "next_cursor": page.next_cursor})
+    response.vary.add("Accept")
+    return response
 
 
 def _lines(database: Database, selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:

@@ -74,10 +74,10 @@ def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
     form = query["format"]
     file = BytesIO(read_file_body(request, is_page=form == imports.ONE_PAGE))
     content = imports.SentFile(file, form, query["map"], query["url"], request.content_type or "")
-    return _import_answer(imports.import_file(runtime(), current_caller(), site_id, content))
+    return _import_response(imports.import_file(runtime(), current_caller(), site_id, content))
 
 
-def _import_answer(outcome: ImportOutcome) -> dict[str, Any]:
+def _import_response(outcome: ImportOutcome) -> dict[str, Any]:
     """Return the representation of an import's outcome in responses."""
     return {
         "success": True,

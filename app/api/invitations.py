@@ -64,10 +64,10 @@ def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict
     share, and is never shown again. A key can't invite owners.
     """
     issued = operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
-    return _link_answer(*issued), 201, _NO_STORE
+    return _link_response(*issued), 201, _NO_STORE
 
 
-def _link_answer(invitation: Invitation, token: str | None) -> dict[str, Any]:
+def _link_response(invitation: Invitation, token: str | None) -> dict[str, Any]:
     link = {} if token is None else {"url": operations.link_of(base_url(), token), "token": token}
     return {"success": True, "invitation": invitation, **link}
 
@@ -79,7 +79,7 @@ def _link_answer(invitation: Invitation, token: str | None) -> dict[str, Any]:
 def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace an invitation's link with a new one that works for seven days, and send it again."""
     return (
-        _link_answer(*operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)),
+        _link_response(*operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)),
         200,
         _NO_STORE,
     )

@@ -57,8 +57,8 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a key. Its token is in `api_key`, and is never shown again unless the key is public."""
     key, token = operations.create_key(runtime(), current_caller(), site_id, fields)
-    answer = {"success": True, "key": key, "api_key": token}
-    return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
+    response = {"success": True, "key": key, "api_key": token}
+    return response, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])

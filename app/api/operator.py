@@ -70,7 +70,7 @@ def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
 def create_account(chosen: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create an account: with a password, or as an invitation by e-mail."""
     account_id = operations.create_account(runtime(), **{"password": None, "plan": None, **chosen}).id
-    return _answer(account_id), 201, {"Location": f"/api/operator/accounts/{account_id}"}
+    return _account_response(account_id), 201, {"Location": f"/api/operator/accounts/{account_id}"}
 
 
 @blp.route(_ACCOUNT, methods=["GET"])
@@ -88,7 +88,7 @@ def show_one_account(account_id: int) -> dict[str, Any]:
 def update_account(changes: dict[str, Any], account_id: int) -> dict[str, Any]:
     """Change an account's plan or its own limits. The next request of the account is subject to them."""
     operations.change_plan(runtime(), account_id, plan=changes.get("plan"), overrides=changes.get("limits"))
-    return _answer(account_id)
+    return _account_response(account_id)
 
 
 @blp.route(_ACCOUNT, methods=["DELETE"])
@@ -110,7 +110,7 @@ def suspend_account(suspension: dict[str, Any], account_id: int) -> dict[str, An
     Suspending it again replaces the reason.
     """
     operations.suspend_account(runtime(), account_id, suspension["reason"])
-    return _answer(account_id)
+    return _account_response(account_id)
 
 
 @blp.route(_ACCOUNT + "/resume", methods=["POST"])
@@ -120,10 +120,10 @@ def suspend_account(suspension: dict[str, Any], account_id: int) -> dict[str, An
 def resume_account(nothing: dict[str, Any], account_id: int) -> dict[str, Any]:
     """End the suspension of an account."""
     operations.resume_account(runtime(), account_id)
-    return _answer(account_id)
+    return _account_response(account_id)
 
 
-def _answer(account_id: int) -> dict[str, Any]:
+def _account_response(account_id: int) -> dict[str, Any]:
     return {"success": True, "account": _describe(account_id)}
 
 
@@ -194,10 +194,12 @@ def show_usage(query: dict[str, Any]) -> dict[str, Any] | Response:
         }
         for account, usage in report.accounts
     ]
-    answer = {"month": f"{month:%Y-%m}", "final": report.is_final}
+    response = {"month": f"{month:%Y-%m}", "final": report.is_final}
     if not prefers(request, CSV):
-        return {**answer, "accounts": rows}
-    return csv_response(csv_lines([_COLUMNS, *(_cells({**answer, **row}) for row in rows)]), f"usage-{month:%Y-%m}.csv")
+        return {**response, "accounts": rows}
+    return csv_response(
+        csv_lines([_COLUMNS, *(_cells({**response, **row}) for row in rows)]), f"usage-{month:%Y-%m}.csv"
+    )
 
 
 def _cells(row: Mapping[str, Any]) -> list[Any]:

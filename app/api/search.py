@@ -18,7 +18,7 @@ from app.web.callers import current_visitor
 from app.web.charges import run_charged_search, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from schemas.search import SearchBodySchema, SearchQuerySchema
 from schemas.search_results import SearchAnswerSchema
 from schemas.validation.keys import Scope
@@ -91,4 +91,4 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     if warnings:
         results["warnings"] = warnings
     remaining = describe_quota(caller.account.limits.searches_per_day, used_today(admission))
-    return json_answer({"results": results, "remaining_quota": remaining})
+    return json_response({"results": results, "remaining_quota": remaining})

@@ -34,7 +34,7 @@ blp = ApiBlueprint(
     description="A site's synonyms, stop words, pinned and hidden results, rules, ranks, and field weights.",
 )
 
-Answer = tuple[dict[str, Any], int, dict[str, str]]
+SettingsResponse = tuple[dict[str, Any], int, dict[str, str]]
 _TAG = {"ETag": {"schema": {"type": "string"}, "description": "Version of the settings, for `If-Match`."}}
 _IF_MATCH = [
     {
@@ -53,7 +53,7 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 @blp.route(PATH, methods=["GET"])
 @blp.operation("showSearchSettings", _READING, errors=_ERRORS)
 @blp.response(200, SearchSettingsAnswerSchema, headers=_TAG)
-def show_search_settings(site_id: int) -> Answer:
+def show_search_settings(site_id: int) -> SettingsResponse:
     """Get the settings, with defaults filled in."""
     site = load_site(site_id)
     return {"settings": settings_with_defaults(site.search_settings)}, 200, _tagged(site)
@@ -64,7 +64,7 @@ def show_search_settings(site_id: int) -> Answer:
 @blp.doc(parameters=_IF_MATCH)
 @blp.arguments(SearchSettingsSchema)
 @blp.response(200, SearchSettingsWrittenSchema, headers=_TAG)
-def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
+def update_search_settings(settings: dict[str, Any], site_id: int) -> SettingsResponse:
     """Replace all settings. They take effect with the next search; nothing is reindexed.
 
     Send the `ETag` from GET as `If-Match` to avoid overwriting changes that others made in the meantime.
@@ -72,10 +72,10 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
     site, unknown = settings_operations.update_settings(
         runtime(), current_caller(), site_id, settings, _expected_tags()
     )
-    answer = {"success": True, "settings": settings_with_defaults(site.search_settings)}
+    response = {"success": True, "settings": settings_with_defaults(site.search_settings)}
     warnings = _meaning(site_id, settings) + _unknown(unknown)
     warnings += _limits(runtime().engines.get_engine(site.engine), settings)
-    return _with_warnings(answer, warnings), 200, _tagged(site)
+    return _with_warnings(response, warnings), 200, _tagged(site)
 
 
 @blp.route(PATH + "/preview", methods=["POST"])
@@ -152,8 +152,8 @@ def forget_clicks(site_id: int) -> dict[str, Any]:
     return {"success": True}
 
 
-def _with_warnings(answer: dict[str, Any], warnings: Sequence[dict[str, str]]) -> dict[str, Any]:
-    return {**answer, "warnings": warnings[:MAX_PROBLEMS]} if warnings else answer
+def _with_warnings(response: dict[str, Any], warnings: Sequence[dict[str, str]]) -> dict[str, Any]:
+    return {**response, "warnings": warnings[:MAX_PROBLEMS]} if warnings else response
 
 
 def _unknown(ids: Sequence[str]) -> list[dict[str, str]]:

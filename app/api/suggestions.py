@@ -15,7 +15,7 @@ from app.web.auth import SEARCHING
 from app.web.callers import current_caller
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.query import SearchQuery
 from schemas.suggestions import SuggestAnswerSchema, SuggestQuerySchema
 from schemas.validation.keys import Scope
@@ -42,4 +42,4 @@ def suggest(parameters: dict[str, Any]) -> Response:
     within = SearchQuery("", filters=parameters["filters"].strip())
     suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
     warnings = unknown_parameters(request.args, _SUGGEST_PARAMETERS)
-    return json_answer({**encode_suggestions(suggestions), **({"warnings": warnings} if warnings else {})})
+    return json_response({**encode_suggestions(suggestions), **({"warnings": warnings} if warnings else {})})

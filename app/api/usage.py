@@ -69,7 +69,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         engine_key, public_key = gateway_keys(key, site, current_runtime.settings.secret_key)
     limits = caller.account.limits
     monthly = per_month(limits.searches_per_day)
-    answer = {
+    response = {
         "engine_host": current_runtime.settings.search_public_url if direct else f"{base_url()}/engine",
         "engine_key": engine_key,
         "engine_public_key": public_key,
@@ -85,7 +85,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         },
     }
     # The response contains engine keys.
-    return answer, 200, {"Cache-Control": "no-store"}
+    return response, 200, {"Cache-Control": "no-store"}
 
 
 blp = ApiBlueprint(

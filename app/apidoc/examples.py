@@ -20,40 +20,40 @@ from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, in
 from backends.errors import BackendRejected
 
 JSON = "application/json"
-FILE = "answers.json"
+FILE = "responses.json"
 
-Answers = Mapping[str, Mapping[str, Any]]
+Responses = Mapping[str, Mapping[str, Any]]
 """Maps each operation ID, then media type, to the body of a successful response."""
 
 
-def read_answers() -> Answers:
+def read_responses() -> Responses:
     """Read the recorded responses."""
-    answers: Answers = orjson.loads(files(__package__).joinpath(FILE).read_bytes())
-    return answers
+    responses: Responses = orjson.loads(files(__package__).joinpath(FILE).read_bytes())
+    return responses
 
 
-def path_values(answers: Answers) -> dict[str, Any]:
+def path_values(responses: Responses) -> dict[str, Any]:
     """Return the values of path parameters, from these responses. If a value is a URL, its last segment is used."""
     values = {
-        name: reduce(getitem, members, answers[operation][JSON])
+        name: reduce(getitem, members, responses[operation][JSON])
         for name, (operation, *members) in PATHS.items()
-        if operation in answers
+        if operation in responses
     }
     return {name: value.rpartition("/")[2] if isinstance(value, str) else value for name, value in values.items()}
 
 
 def add_examples(paths: Mapping[str, dict[str, Any]]) -> None:
     """Add examples to the parameters, request bodies, and successful responses of all operations, in place."""
-    answers = read_answers()
-    places = path_values(answers)
+    responses = read_responses()
+    ids = path_values(responses)
     for item in paths.values():
         for operation in _operations(item):
             example = REQUESTS.get(operation["operationId"], RequestExample())
-            _add_to_parameters(operation, {**places, **example.parameters})
+            _add_to_parameters(operation, {**ids, **example.parameters})
             _add_to_contents([operation.get("requestBody", {})], {JSON: example.body, **example.other_bodies})
-            successes = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
-            _add_to_contents(successes, answers.get(operation["operationId"], {}))
-        _add_to_parameters(item, places)
+            successes = [response for status, response in operation["responses"].items() if status.startswith("2")]
+            _add_to_contents(successes, responses.get(operation["operationId"], {}))
+        _add_to_parameters(item, ids)
 
 
 def _operations(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -69,7 +69,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseDescription:
     """A response of an operation.
 
     Attributes:
@@ -110,8 +110,8 @@ class Operation:
     fields: Sequence[Row]
     bodies: Mapping[str, str]
     samples: Mapping[str, str]
-    successes: Sequence[Answer]
-    errors: Sequence[Answer]
+    successes: Sequence[ResponseDescription]
+    errors: Sequence[ResponseDescription]
     trial: str
 
 
@@ -169,7 +169,9 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
     token = next((tokens[scheme] for scheme in schemes if scheme in tokens), "")
     method = verb.upper()
     title, _, rest = str(described.get("summary", described["operationId"])).rstrip(".").partition(". ")
-    answers = [_read_answer(status, answer, schemas) for status, answer in sorted(described["responses"].items())]
+    responses = [
+        _read_response(status, response, schemas) for status, response in sorted(described["responses"].items())
+    ]
     bodies = {kind: value if isinstance(value, str) else pretty_json(value) for kind, value in examples.items()}
     kind = _JSON if _JSON in examples else next(iter(examples), _JSON)
     return Operation(
@@ -197,11 +199,11 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
                 token=token,
                 body=examples.get(kind),
                 content_type=kind,
-                answers_json=_answers_json(described),
+                returns_json=_returns_json(described),
             )
         ),
-        successes=[answer for answer in answers if answer.status < "4"],
-        errors=[answer for answer in answers if answer.status >= "4"],
+        successes=[response for response in responses if response.status < "4"],
+        errors=[response for response in responses if response.status >= "4"],
         trial=json.dumps(
             {
                 "name": described["operationId"],
@@ -231,9 +233,11 @@ def _describe_caller(name: str, scopes: Sequence[str]) -> str:
     return f"{CALLERS[name]} with the scope {', '.join(scopes)}" if scopes else CALLERS[name]
 
 
-def _answers_json(described: Document) -> bool:
+def _returns_json(described: Document) -> bool:
     """Whether a successful response has a JSON body."""
-    return any(_JSON in answer.get("content", {}) for status, answer in described["responses"].items() if status < "4")
+    return any(
+        _JSON in response.get("content", {}) for status, response in described["responses"].items() if status < "4"
+    )
 
 
 def _read_parameter(parameter: Document) -> Parameter:
@@ -303,14 +307,14 @@ def _filled(path: str, parameters: Sequence[Parameter]) -> str:
     return path
 
 
-def _read_answer(status: str, answer: Document, schemas: Document) -> Answer:
-    content = answer.get("content", {}).get(_JSON, {})
+def _read_response(status: str, response: Document, schemas: Document) -> ResponseDescription:
+    content = response.get("content", {}).get(_JSON, {})
     schema = content.get("schema")
     if status >= "4" or schema is None:
-        return Answer(status, answer.get("description", ""), type_link(schema))
-    return Answer(
+        return ResponseDescription(status, response.get("description", ""), type_link(schema))
+    return ResponseDescription(
         status,
-        answer.get("description", ""),
+        response.get("description", ""),
         type_link(schema),
         read_rows(schema, schemas),
         pretty_json(_example_of(content, schemas)),

@@ -50,7 +50,7 @@ class Call:
         token: Placeholder for the key; empty for requests without a key.
         body: A JSON value, or text if ``content_type`` is not JSON; ``None`` for no body.
         content_type: Content type of the body.
-        answers_json: Whether the response is JSON.
+        returns_json: Whether the response is JSON.
     """
 
     method: str
@@ -60,7 +60,7 @@ class Call:
     token: str = ""
     body: Any = None
     content_type: str = "application/json"
-    answers_json: bool = True
+    returns_json: bool = True
 
     @property
     def is_json(self) -> bool:
@@ -186,7 +186,7 @@ def _python(call: Call) -> str:
         arguments.append(f"data={_quoted(call.body)}.encode()")
     arguments.append("timeout=30")
     lines = "".join(f"    {argument},\n" for argument in arguments)
-    output = "response.json()" if call.answers_json else "response.text"
+    output = "response.json()" if call.returns_json else "response.text"
     return (
         f"import requests\n\nresponse = requests.{call.method.lower()}(\n{lines})\n"
         f"response.raise_for_status()\nprint({output})"
@@ -202,7 +202,7 @@ def _javascript(call: Call) -> str:
     elif call.body is not None:
         options.append("body: " + _quoted(call.body))
     lines = "".join(f"  {option},\n" for option in options)
-    output = "JSON.stringify(await response.json(), null, 2)" if call.answers_json else "await response.text()"
+    output = "JSON.stringify(await response.json(), null, 2)" if call.returns_json else "await response.text()"
     return (
         f"const response = await fetch({_quoted(call.address)}" + (f", {{\n{lines}}}" if options else "") + ");\n"
         f"if (!response.ok) throw new Error(await response.text());\nconsole.log({output});"
@@ -218,9 +218,9 @@ def _php(call: Call) -> str:
         options["content"] = _php_quoted(call.body)
     options["ignore_errors"] = "true"
     lines = "".join(f"    '{name}' => {value},\n" for name, value in options.items() if value != "[]")
-    output = "json_decode($answer, true)" if call.answers_json else "$answer"
+    output = "json_decode($response, true)" if call.returns_json else "$response"
     return (
         f"<?php\n$context = stream_context_create(['http' => [\n{lines}]]);\n"
-        f"$answer = file_get_contents({_php_quoted(call.address)}, false, $context);\n"
+        f"$response = file_get_contents({_php_quoted(call.address)}, false, $context);\n"
         f"print_r({output});"
     )

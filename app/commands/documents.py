@@ -92,14 +92,14 @@ def _with_progress(reads: Iterator[Read], stream: BinaryIO, bar: Any) -> Iterato
 def _report(as_json: bool, outcome: ImportOutcome) -> None:
     groups = [list(group) for _, group in groupby(outcome.problems, key=lambda problem: (problem.line, problem.record))]
     if as_json:
-        answer = {
+        response = {
             "imported": outcome.indexed,
             "created": outcome.created,
             "updated": outcome.updated,
             "skipped": outcome.skipped,
             "problems": [_encode_problems(group) for group in groups],
         }
-        click.echo(orjson.dumps(answer).decode())
+        click.echo(orjson.dumps(response).decode())
         return
     click.echo(f"{counted(outcome.indexed, 'document')} imported ({outcome.created:,} new).")
     for group in groups[:MAX_SHOWN]:

@@ -28,7 +28,7 @@ from app.web.charges import run_charged_search
 from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.query import MATCH_ALL, SearchQuery
 from backends.standard_fields import COUNTED_FIELDS
 from backends.text import normal_form
@@ -62,7 +62,7 @@ class AlgoliaSearch:
     facets: Mapping[str, tuple[str, ...]] | None
 
 
-def encode_answer(
+def encode_response(
     search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord, budget: ResponseBudget
 ) -> dict[str, Any]:
     """Encode the response to a search.
@@ -76,7 +76,7 @@ def encode_answer(
     for each in outcome.hits:
         budget.spend(len(each) + each.count(ENCODED_OPEN) * len("".join(tags).encode()))
     documents = map(orjson.loads, outcome.hits)
-    answer: dict[str, Any] = {
+    response: dict[str, Any] = {
         "hits": (
             [hit for document in documents for hit in docsearch_hits(document, site, tags)]
             if search.shape is None
@@ -95,9 +95,9 @@ def encode_answer(
         "queryID": outcome.query_id,
     }
     if not search.query.facets:
-        return answer
+        return response
     facets = result.facets if search.facets is None else _facet_counts(search.facets, result.facets)
-    return {**answer, "facets": facets}
+    return {**response, "facets": facets}
 
 
 def _facet_counts(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def respond(error: ApiError) -> Response | None:
     if not request.path.startswith(PREFIX):
         return None
     body = _error_body(error)
-    return json_answer(body, body["status"])
+    return json_response(body, body["status"])
 
 
 def _body() -> Any:
@@ -226,7 +226,7 @@ def search_indexes() -> Response:
     site = choose_searched_site(current_caller(), None)
     recorded_texts: set[str] = set()
     budget = runtime().searcher.new_budget()
-    return json_answer(
+    return json_response(
         {
             "results": [
                 _run(site, parameters, name, recorded_texts, budget)
@@ -247,7 +247,7 @@ def search_one_index(uid: str) -> Response:
     """Run one search, as Algolia does."""
     (parameters,) = _queries()
     site = choose_searched_site(current_caller(), None)
-    return json_answer(_run(site, parameters, uid, set(), runtime().searcher.new_budget()))
+    return json_response(_run(site, parameters, uid, set(), runtime().searcher.new_budget()))
 
 
 def _run(
@@ -262,7 +262,7 @@ def _run(
     fields: Set[str] | None = {"id", "title", "url", *site.kinds}
     if search.shape is not None:
         fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
-    return encode_answer(search, run_charged_search(admission, site, search.query, visitor, fields), site, budget)
+    return encode_response(search, run_charged_search(admission, site, search.query, visitor, fields), site, budget)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:

@@ -25,7 +25,7 @@ from app.web.charges import run_charged_search
 from app.web.hosts import base_url
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.base import Matched
 from backends.standard_fields import STANDARD_FIELDS
 from schemas.compat import (
@@ -57,7 +57,7 @@ _NO_KEY = "Send a public or search key of the site as the parameter key."
 _REFUSED_KEYS = frozenset({ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED})
 
 
-def encode_answer(
+def encode_response(
     parameters: Mapping[str, Any], outcome: SearchOutcome, site: SiteRecord, base_url: str
 ) -> dict[str, Any]:
     """Encode a page of results.
@@ -70,7 +70,7 @@ def encode_answer(
     total = timed.result.total
     items = [_item(orjson.loads(hit), site) for hit in outcome.hits]
     seconds = timed.took_ms / 1000
-    answer: dict[str, Any] = {
+    response: dict[str, Any] = {
         "kind": "customsearch#search",
         "url": {"type": "application/json", "template": f"{base_url}/customsearch/v1?{_TEMPLATE}"},
         "queries": _page_links(parameters, total, len(items)),
@@ -83,7 +83,7 @@ def encode_answer(
         },
         **_spelling(timed),
     }
-    return {**answer, "items": items} if items else answer
+    return {**response, "items": items} if items else response
 
 
 def _page_links(parameters: Mapping[str, Any], total: int, count: int) -> dict[str, Any]:
@@ -237,7 +237,7 @@ _ERRORS = {
 @blp.error_responder
 def respond(error: ApiError) -> Response | None:
     """Render errors of this API in its own format."""
-    return json_answer(error_body(error), error_status(error)) if request.path == PATH else None
+    return json_response(error_body(error), error_status(error)) if request.path == PATH else None
 
 
 @blp.route(PATH, methods=["GET"])
@@ -255,4 +255,4 @@ def custom_search(parameters: dict[str, Any]) -> Response:
         outcome = run_charged_search(admission, site, query, visitor, fields)
     else:
         outcome = search_narrowed(site, query, narrowing, visitor, fields)
-    return json_answer(encode_answer(parameters, outcome, site, base_url()))
+    return json_response(encode_response(parameters, outcome, site, base_url()))

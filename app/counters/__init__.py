@@ -32,7 +32,7 @@ STEPS = (
 """Observed methods of :class:`CounterStore`."""
 
 DEFAULT_TIMEOUT_SECONDS = 1.0
-"""Seconds that a step waits for a server's answer before the store counts as unavailable."""
+"""Seconds that a step waits for a server's response before the store counts as unavailable."""
 BUSY_SECONDS = 20.0
 """Seconds that a step waits for its turn at a file: the time within which a stopping worker still finishes requests.
 Processes lock the file only briefly, but on a machine without free CPU this may take seconds.

@@ -33,7 +33,7 @@ data. Versions of different incarnations are never equal, and each day's usage i
 (:attr:`CounterStore.raised_days`) before the next search or report of that day is counted.
 
 Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not executed,
-unless the error is :class:`AnswerLost`. A report with an idempotency key may have been recorded even so; repeat it.
+unless the error is :class:`ResponseLost`. A report with an idempotency key may have been recorded even so; repeat it.
 
 Stores are thread-safe. They open files and sockets only at first use in a process, so that an object created before
 ``fork`` works in every child, even if it was used before.
@@ -124,7 +124,7 @@ class CounterStore(ABC):
 
         A search is refunded on the day that it was charged to. A hit is refunded only while its window lasts. Counts
         never fall below zero. Call this once per receipt; call it again only after a :class:`CountersUnavailable` other
-        than :class:`AnswerLost`.
+        than :class:`ResponseLost`.
 
         The search of an intent is refunded once every request of the intent has failed.
         """

@@ -24,11 +24,11 @@ class CountersUnavailable(Exception):
     """Seconds after which a retry makes sense."""
 
 
-class AnswerLost(CountersUnavailable):
-    """A step was sent, but its answer did not arrive in time. It may have been executed, or may still be.
+class ResponseLost(CountersUnavailable):
+    """A step was sent, but its response did not arrive in time. It may have been executed, or may still be.
 
     The caller must treat a charge or report as not executed and a refund as executed: this process makes that true as
-    soon as the store answers it again.
+    soon as the store responds again.
     """
 
 
@@ -148,7 +148,7 @@ class Reservation(NamedTuple):
 
 
 class UncountedSearch(NamedTuple):
-    """A search that was answered while the store could not count it.
+    """A search that was served while the store could not count it.
 
     Attributes:
         account_id: The account to charge.

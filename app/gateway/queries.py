@@ -63,21 +63,21 @@ class EngineSearch:
             ApiError: 400 if the hits exceed ``budget``.
         """
         result = timed.result
-        answer: dict[str, Any] = {
+        response: dict[str, Any] = {
             "hits": [orjson.Fragment(self.shape.encode(hit, budget)) for hit in result.hits],
             "query": self.text,
             "processingTimeMs": timed.took_ms,
         }
         if self.page is None:
-            answer |= {"limit": self.size, "offset": self.query.offset, "estimatedTotalHits": result.total}
+            response |= {"limit": self.size, "offset": self.query.offset, "estimatedTotalHits": result.total}
         else:
             pages = -(-result.total // self.size) if self.size else 0
-            answer |= {"hitsPerPage": self.size, "page": self.page, "totalPages": pages, "totalHits": result.total}
+            response |= {"hitsPerPage": self.size, "page": self.page, "totalPages": pages, "totalHits": result.total}
         if self.counts_facets:
-            answer["facetDistribution"] = result.facets
-            answer["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
-        answer["requestUid"] = str(uuid.uuid4())
-        return answer | encode_effects(self.query, timed, self.links)
+            response["facetDistribution"] = result.facets
+            response["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
+        response["requestUid"] = str(uuid.uuid4())
+        return response | encode_effects(self.query, timed, self.links)
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:

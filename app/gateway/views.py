@@ -33,7 +33,7 @@ from app.web.gateway_errors import GatewayError, gateway_error_body, inside, inv
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 from backends.text import normal_form
@@ -106,7 +106,7 @@ def respond(error: ApiError) -> Response | None:
     """Render errors of paths below ``/engine`` in Meilisearch's format."""
     if not is_gateway_path(request.path):
         return None
-    return json_answer(gateway_error_body(error, base_url()), error.status)
+    return json_response(gateway_error_body(error, base_url()), error.status)
 
 
 def _operation(
@@ -178,10 +178,10 @@ def _run(
 ) -> dict[str, Any]:
     current_runtime = runtime()
     timed = current_runtime.searcher.run(site, search.query, record_for=record_for)
-    answer = search.encode(timed, budget) | _suggestions_beside(site, search)
+    response = search.encode(timed, budget) | _suggestions_beside(site, search)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
-        answer["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)
-    return answer
+        response["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)
+    return response
 
 
 def _suggestions_beside(site: SiteRecord, search: EngineSearch) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     budget = admission.runtime.searcher.new_budget()
     search = make_engine_search(parameters, site, budget.available)
     require_search(admission)
-    return json_answer(_run(site, search, budget, typing_visitor(admission, site.id)))
+    return json_response(_run(site, search, budget, typing_visitor(admission, site.id)))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -254,7 +254,7 @@ def multi_search() -> Response:
         }
         for at, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
-    return json_answer({"results": results})
+    return json_response({"results": results})
 
 
 def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -282,7 +282,7 @@ def search_facet(uid: str) -> Response:
             raise GatewayError("invalid_facet_search_facet_name", error.message) from error
         raise
     counts = timed.result.facets[parameters["facetName"]]
-    return json_answer(
+    return json_response(
         {
             "facetHits": matching_values(counts, parameters["facetQuery"]),
             "facetQuery": parameters["facetQuery"],
@@ -315,7 +315,7 @@ def _suggest(parameters: dict[str, Any]) -> Response:
     assert site is not None
     within = SearchQuery("", filter=read_filter(parameters["filter"]))
     suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
-    return json_answer(encode_suggestions(suggestions))
+    return json_response(encode_suggestions(suggestions))
 
 
 @blp.route("/engine/health", methods=["GET"])

@@ -120,11 +120,11 @@ def _accounts(runtime: Runtime) -> Iterator[Finding]:
 def _charges(runtime: Runtime) -> Iterator[Finding]:
     waiting = runtime.late_charges.waiting_bytes()
     if waiting:
-        message = f"{size(waiting)} of searches were answered without the counter store and are not charged yet."
+        message = f"{size(waiting)} of searches were served without the counter store and are not charged yet."
         remedy = "Start the counter store and, on this machine, the service, which charges them."
         yield Finding("charges", "warning", message, remedy)
     else:
-        yield Finding("charges", "ok", "All answered searches are charged.")
+        yield Finding("charges", "ok", "All searches are charged.")
 
 
 def _database(runtime: Runtime) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from app.services.access.callers import Client
 from app.services.access.credentials import changed_credentials
 from app.services.accounts import accounts, invitations, oidc
 from app.services.accounts.members import is_same_mailbox
-from app.services.accounts.oidc import AnswerRefused, Provider, ProviderUnavailable
+from app.services.accounts.oidc import Provider, ProviderUnavailable, ResponseRejected
 from app.services.audit_log.actors import acting
 from app.services.sites import get_account
 from app.services.webhooks import notify_operator
@@ -108,7 +108,7 @@ def begin(
 
 
 def finish(
-    runtime: Runtime, client: Client, cookie: str, answer: Mapping[str, str], member_id: int | None = None
+    runtime: Runtime, client: Client, cookie: str, response: Mapping[str, str], member_id: int | None = None
 ) -> tuple[list[Member], bool, str]:
     """Complete a login with the response that the provider sent through the browser.
 
@@ -117,7 +117,7 @@ def finish(
 
     Args:
         cookie: Value from :func:`begin`; empty if the browser has none.
-        answer: Query parameters of the URL.
+        response: Query parameters of the URL.
         member_id: ID of the member logged in in the browser; ``None`` without one.
 
     Raises:
@@ -128,26 +128,26 @@ def finish(
 
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
-    if attempt is None or not hmac.compare_digest(answer.get("state", "").encode(), attempt.derive("state").encode()):
+    if attempt is None or not hmac.compare_digest(response.get("state", "").encode(), attempt.derive("state").encode()):
         raise _refused("This login was started in another browser or more than 10 minutes ago; start again.")
     # RFC 9207: a response of another provider must not be used at this one (mix-up attack).
-    if answer.get("iss", provider.issuer) != provider.issuer:
+    if response.get("iss", provider.issuer) != provider.issuer:
         raise _refused("The response came from another provider.")
-    if "error" in answer:
+    if "error" in response:
         raise _refused("The identity provider did not log you in.")
     once = WindowRequest(f"oidc-answer:{attempt.derive('answer')}", 1, ATTEMPT_SECONDS)
     if runtime.counters.consume([once], now=now().timestamp()).refused is not None:
         raise _refused("This login was already used; start again.")
     try:
         # Without the name, a response of another provider could not be told apart.
-        if provider.endpoints().names_issuer and "iss" not in answer:
-            raise AnswerRefused("The provider did not name itself.")
+        if provider.endpoints().names_issuer and "iss" not in response:
+            raise ResponseRejected("The provider did not name itself.")
         redirect_uri = runtime.settings.public_url + CALLBACK
-        tokens = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
+        tokens = provider.exchange(response.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))
         if not (is_email(person.email) and person.email.isprintable()):
-            raise AnswerRefused("The provider returned no e-mail address.")
-    except AnswerRefused as error:
+            raise ResponseRejected("The provider returned no e-mail address.")
+    except ResponseRejected as error:
         log.warning("a login with the identity provider was rejected: %s", error)
         raise _refused(str(error)) from error
     except ProviderUnavailable as error:

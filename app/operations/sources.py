@@ -263,7 +263,7 @@ def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> Pa
 
     Raises:
         ApiError: 404; 400 for an invalid URL.
-        BackendUnavailable: The answer requires the engine, which is unavailable.
+        BackendUnavailable: The lookup requires the engine, which is unavailable.
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)

@@ -35,7 +35,7 @@ from app.web.admission import current_admission
 from app.web.callers import current_caller, current_client
 from app.web.hosts import service_name
 from app.web.parsing import read_form_body
-from app.web.responses import cookie_header, cookie_of, json_answer
+from app.web.responses import cookie_header, cookie_of, json_response
 from schemas.accounts import (
     AccountChoiceSchema,
     AccountDeleteSchema,
@@ -64,7 +64,7 @@ def show_entrance() -> str | Response:
         fields = describe_form(schema, {}, leave_out=_LATER)
         with_password = {"method": "POST", "action": request.path, "fields": fields}
         without = {"method": "GET", "action": "/login/oidc", "fields": []}
-        return json_answer({"form": with_password if has_passwords else without})
+        return json_response({"form": with_password if has_passwords else without})
     caller = current_admission().caller
     if caller is not None and caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))

@@ -36,7 +36,7 @@ from app.services.analytics.reports import get_analytics
 from app.web.admission import find_caller
 from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from app.wording import counted
 from schemas.analytics import PERIODS
 
@@ -53,7 +53,7 @@ def show_home() -> str | Response:
     base = base_url()
     if not wants_page():
         info = document()["info"]
-        return json_answer(
+        return json_response(
             {
                 "name": info["title"],
                 "version": info["version"],

@@ -36,7 +36,7 @@ from app.runtime import runtime
 from app.services.sites import list_sites
 from app.web.admission import find_caller
 from app.web.hosts import base_url
-from app.web.responses import json_answer
+from app.web.responses import json_response
 
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -372,4 +372,4 @@ def _cached(key: str, make: Any) -> Any:
 
 def show_document() -> Response:
     """Serve the OpenAPI document."""
-    return json_answer(document_at(base_url()))
+    return json_response(document_at(base_url()))

@@ -25,7 +25,7 @@ from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
 from app.web.hosts import base_url
 from app.web.parsing import load_values, read_json
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.base import Document
 from backends.query import MATCH_ALL, Boost, Highlight, SearchQuery, SearchSettings
 from backends.registry import create_backend
@@ -51,7 +51,7 @@ class _Documentation:
 def show_docs_client_info() -> Response:
     """Tell the search box where to search the documentation."""
     host = f"{base_url()}/docs/engine"
-    return json_answer({"engine_host": host, "engine_key": "", "active": True, "index": _INDEX})
+    return json_response({"engine_host": host, "engine_key": "", "active": True, "index": _INDEX})
 
 
 def search_docs() -> Response:
@@ -80,7 +80,7 @@ def search_docs() -> Response:
     )
     query = for_site(query, documentation.site, returned_fields=fields)
     timed = documentation.searcher.run(documentation.site, query)
-    return json_answer(
+    return json_response(
         {
             "hits": [orjson.Fragment(encode_hit(hit)) for hit in timed.result.hits],
             "estimatedTotalHits": timed.result.total,
@@ -98,7 +98,7 @@ def suggest_docs() -> Response:
         ApiError: 400.
     """
     parameters = load_values(SuggestQuerySchema(), request.args)
-    return json_answer(_suggestions(parameters["q"], parameters["limit"]))
+    return json_response(_suggestions(parameters["q"], parameters["limit"]))
 
 
 def _suggestions(typed: str, limit: int) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def add_pages(app: Flask, pages: Mapping[str, View]) -> None:
         set_policy(app, endpoint, replace(declared[endpoint], has_page=True))
 
 
-def _choice(page: View, answer: View) -> View:
-    @wraps(answer)
+def _choice(page: View, response: View) -> View:
+    @wraps(response)
     def either(**path: Any) -> Any:
-        return page(**path) if wants_page() else answer(**path)
+        return page(**path) if wants_page() else response(**path)
 
     return either
 
@@ -217,7 +217,7 @@ def render_error_page(error: ApiError) -> Response | None:
     try:
         html = _small_page(error) if show is None else _form_again(show, error)
     except Exception:
-        log.exception("the error at %s cannot be shown as a page; it is answered as JSON", request.path)
+        log.exception("the error at %s cannot be shown as a page; it is sent as JSON", request.path)
         return None
     return Response(html, status=error.status, content_type="text/html; charset=utf-8")
 

@@ -174,21 +174,21 @@ T = TypeVar("T")
 
 
 def ask_available(engines: Iterable[SearchBackend], question: Callable[[SearchBackend], T]) -> dict[SearchBackend, T]:
-    """Ask every engine, and map each available one to its answer. An unavailable engine affects only its own sites.
+    """Ask every engine, and map each available one to its result. An unavailable engine affects only its own sites.
 
     Raises:
         BackendUnavailable: None of the engines is available.
     """
-    answers: dict[SearchBackend, T] = {}
+    results: dict[SearchBackend, T] = {}
     failure: BackendUnavailable | None = None
     for engine in engines:
         try:
-            answers[engine] = question(engine)
+            results[engine] = question(engine)
         except BackendUnavailable as error:
             failure = error
-    if failure is not None and not answers:
+    if failure is not None and not results:
         raise failure
-    return answers
+    return results
 
 
 DELETE_INDEX = "delete_index"

@@ -2,7 +2,7 @@
 
 A stopped server process or a stuck machine keeps its connections open: the operating system still acknowledges data,
 and clients wait forever. A slow statement looks the same. To tell them apart, a server that has been silent for a while
-is probed with a new connection. If the probe gets no answer either, the server hangs, and the statement is abandoned.
+is probed with a new connection. If the probe gets no response either, the server hangs, and the statement is abandoned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class WatchedServer:
         self._parameters = parameters
         self._asking = threading.Lock()
         self._asked_at = 0.0
-        self._answered = True
+        self._responded = True
 
     def connect(self) -> WatchedConnection:
         """Open a connection.
@@ -42,20 +42,20 @@ class WatchedServer:
         connection.server = self
         return connection
 
-    def answers(self) -> bool:
-        """Whether the server answers a new connection, even with an error. Threads share the result of a probe."""
+    def responds(self) -> bool:
+        """Whether the server responds to a new connection, even with an error. Threads share the result of a probe."""
         came = time.monotonic()
         with self._asking:
             # A probe that began after this call is recent enough, even if another thread made it.
             if self._asked_at < came:
-                self._answered = self._ask()
+                self._responded = self._ask()
                 self._asked_at = time.monotonic()
-            return self._answered
+            return self._responded
 
     def _ask(self) -> bool:
         try:
             psycopg.connect(**self._parameters).close()
-        # Only silence means that the server hangs. Any other error is an answer.
+        # Only silence means that the server hangs. Any other error is a response.
         except ConnectionTimeout:
             return False
         except psycopg.Error:
@@ -85,7 +85,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                 if ready:
                     heard_at = time.monotonic()
                 elif time.monotonic() - heard_at > quiet and self.server is not None:
-                    if not self.server.answers():
+                    if not self.server.responds():
                         # Not ``close``, which would first send a message to the hanging server.
                         self.pgconn.finish()
                         raise psycopg.OperationalError("the database server does not respond")

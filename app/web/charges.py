@@ -11,10 +11,10 @@ from flask import Request
 from app.clock import now
 from app.counters.limiter import RequestLimitExceeded, RequestLimits, shown_window
 from app.counters.values import (
-    AnswerLost,
     ConsumeOutcome,
     CountersUnavailable,
     IntentRequest,
+    ResponseLost,
     UncountedSearch,
     UsageReservation,
     WindowRequest,
@@ -198,7 +198,7 @@ def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
         return
     try:
         runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
-    except AnswerLost as error:
+    except ResponseLost as error:
         log.error("a request that was counted twice is refunded when the counter store responds: %s", error)
     except CountersUnavailable as error:
         log.error("a request stays counted twice; its search is refunded later: %s", error)
@@ -287,7 +287,7 @@ def _give_back(admission: Admission) -> None:
     for reservation in (outcome.reservation, *admission.further_charges):
         try:
             admission.runtime.counters.refund(reservation=reservation, now=now().timestamp())
-        except AnswerLost as error:
+        except ResponseLost as error:
             log.error("a failed search is refunded when the counter store responds: %s", error)
         except CountersUnavailable as error:
             log.error("a failed search is refunded later: %s", error)

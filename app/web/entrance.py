@@ -23,10 +23,10 @@ from app.web.policy import policy_of
 
 access = logging.getLogger("app.access")
 
-REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
+REQUESTS = Counter("http_requests_total", "Requests served.", ["method", "endpoint", "status"])
 DURATION = Histogram(
     "http_request_duration_seconds",
-    "Time from the first hook to the answer.",
+    "Seconds from the first hook to the response.",
     ["endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
@@ -61,7 +61,7 @@ def enter(app: Flask) -> Response | None:
     hosts.check_host(req)
     if headers.is_preflight(req) and headers.is_for_browsers(req.path):
         admission.is_preflight = True
-        return headers.answer_preflight()
+        return headers.respond_to_preflight()
     if not admission.policy.uncounted:
         request_checks.check(req, admission)
     return None

@@ -90,7 +90,7 @@ def is_preflight(req: Request) -> bool:
     return req.method == "OPTIONS" and "Origin" in req.headers and "Access-Control-Request-Method" in req.headers
 
 
-def answer_preflight() -> Response:
+def respond_to_preflight() -> Response:
     """Return the response to a CORS preflight."""
     response = Response(status=204)
     response.headers["Access-Control-Allow-Methods"] = "GET, HEAD, POST, DELETE, OPTIONS"

@@ -29,7 +29,7 @@ class JsonResponse(Response):
         return self.headers
 
 
-def json_answer(body: Any, status: int = 200) -> Response:
+def json_response(body: Any, status: int = 200) -> Response:
     """Return ``body`` as a JSON response, encoded by orjson."""
     return JsonResponse(orjson.dumps(body), status=status, content_type="application/json")
 

@@ -25,7 +25,7 @@ from app.web.hosts import base_url
 from app.web.parsing import check_query_string, load_values, read_json_once
 from app.web.permissions import own_site
 from app.web.policy import OperationPolicy, set_policy
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from schemas.compat import PageQuerySchema
 from schemas.validation.keys import Scope
 
@@ -73,12 +73,12 @@ def _open_site(off: ErrorCode) -> SiteRecord:
 
 
 def call_with_key(key: str) -> Response:
-    """Answer a message of the Model Context Protocol, with a public key in the URL."""
+    """Respond to a message of the Model Context Protocol, with a public key in the URL."""
     return call()
 
 
 def call() -> Response:
-    """Answer a message of the Model Context Protocol."""
+    """Respond to a message of the Model Context Protocol."""
     site = _open_site(ErrorCode.INSUFFICIENT_PERMISSION)
     body: Any = None
     try:
@@ -86,10 +86,10 @@ def call() -> Response:
         message = protocol.read_message(body, request.headers)
         if message.id is None:
             return Response(status=202)
-        g.answered_message = (message, site)
-        return json_answer(protocol.encode_result(message, run_method(message, site), server_info(site)))
+        g.mcp_message = (message, site)
+        return json_response(protocol.encode_result(message, run_method(message, site), server_info(site)))
     except ProtocolError as error:
-        return json_answer(protocol.encode_error(protocol.read_id(body), error), error.status)
+        return json_response(protocol.encode_error(protocol.read_id(body), error), error.status)
 
 
 def respond(error: ApiError) -> Response | None:
@@ -97,14 +97,14 @@ def respond(error: ApiError) -> Response | None:
 
     Clients of the protocol also get earlier errors, such as a 401, as protocol errors.
     """
-    if "answered_message" not in g:
+    if "mcp_message" not in g:
         return _refuse(error) if _is_from_protocol_client() else None
-    message, site = g.answered_message
+    message, site = g.mcp_message
     if message.method == CALL:
         current_admission().search_failed = True
-        return json_answer(protocol.encode_result(message, failed_call(error), server_info(site)))
+        return json_response(protocol.encode_result(message, failed_call(error), server_info(site)))
     problem = ProtocolError(protocol.INTERNAL_ERROR, error.message, error.status)
-    return json_answer(protocol.encode_error(message.id, problem), error.status)
+    return json_response(protocol.encode_error(message.id, problem), error.status)
 
 
 def _is_from_protocol_client() -> bool:
@@ -118,7 +118,7 @@ def _refuse(error: ApiError) -> Response:
     body, _ = current_admission().json_body or (None, None)
     code = protocol.INTERNAL_ERROR if error.status >= 500 else protocol.INVALID_REQUEST
     problem = ProtocolError(code, error.message, error.status, error_body(error))
-    return json_answer(protocol.encode_error(protocol.read_id(body), problem), error.status)
+    return json_response(protocol.encode_error(protocol.read_id(body), problem), error.status)
 
 
 def _read_body() -> Any:

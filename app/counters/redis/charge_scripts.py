@@ -21,19 +21,19 @@ local last = #ARGV - 6
 local number, slot_kept_ms, under = ARGV[last + 1], ARGV[last + 2], ARGV[last + 4]
 local windows = #KEYS - 6
 local day, sites, epoch, intent = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3], KEYS[windows + 4]
-local answer = {0, 0, -1, 0, 0, 0, 0, math.floor(now / 86400000)}
+local response = {0, 0, -1, 0, 0, 0, 0, math.floor(now / 86400000)}
 local incarnation, slot = KEYS[windows + 5], KEYS[windows + 6]
 if is_over(slot, number) then
   return {}
 end
 local id, changes = incarnation_of(incarnation, ARGV[last + 3] ~= '' and ARGV[last + 3])
 for i = 9, 8 + 2 * windows do
-  answer[i] = 0
+  response[i] = 0
 end
-answer[9 + 2 * windows], answer[10 + 2 * windows] = id, changes
+response[9 + 2 * windows], response[10 + 2 * windows] = id, changes
 if ARGV[3] == '1' and under ~= id then
-  answer[1] = 2
-  return answer
+  response[1] = 2
+  return response
 end
 raise(day, under, id, ARGV[last + 5], ARGV[last + 6], kept_ms)
 -- once
@@ -41,7 +41,7 @@ local began = {}
 local counted = windows
 local last_began = -1
 if ARGV[7] == '1' then
-  answer[4], answer[5] = epoch_of(epoch, ARGV[2])
+  response[4], response[5] = epoch_of(epoch, ARGV[2])
 end
 if ARGV[9] ~= '-1' then
   last_began = tonumber(redis.call('GET', intent) or -1)
@@ -50,7 +50,7 @@ if ARGV[9] ~= '-1' then
   if found[1] and tonumber(found[3]) < tonumber(ARGV[13])
       and now <= tonumber(found[2]) + tonumber(ARGV[11]) and now <= last_began + tonumber(ARGV[12])
       and (string.sub(found[1], 1, #ARGV[10]) == ARGV[10] or string.sub(ARGV[10], 1, #found[1]) == found[1]) then
-    answer[6], answer[7], answer[8] = 1, last_began, tonumber(found[4])
+    response[6], response[7], response[8] = 1, last_began, tonumber(found[4])
     counted = windows - tonumber(ARGV[9])
   end
 end
@@ -58,57 +58,57 @@ for i = 1, windows do
   local limit, length, cost = tonumber(ARGV[11 + 4 * i]), tonumber(ARGV[12 + 4 * i]), tonumber(ARGV[13 + 4 * i])
   local hits, reset, begins = window_of(KEYS[i], now, length, tonumber(ARGV[14 + 4 * i]))
   if i <= counted and limit >= 0 and hits + cost > limit then
-    answer[1] = 1
+    response[1] = 1
   end
-  answer[7 + 2 * i], answer[8 + 2 * i], began[i] = hits, reset, begins
+  response[7 + 2 * i], response[8 + 2 * i], began[i] = hits, reset, begins
 end
 if ARGV[4] == '1' then
-  answer[3] = tonumber(redis.call('HGET', day, 'used') or 0)
+  response[3] = tonumber(redis.call('HGET', day, 'used') or 0)
 end
-if ARGV[1] == '0' or answer[1] == 1 then
-  return answer
+if ARGV[1] == '0' or response[1] == 1 then
+  return response
 end
 for i = 1, counted do
-  local hits = answer[7 + 2 * i] + tonumber(ARGV[13 + 4 * i])
-  answer[7 + 2 * i] = hits
+  local hits = response[7 + 2 * i] + tonumber(ARGV[13 + 4 * i])
+  response[7 + 2 * i] = hits
   if began[i] then
-    redis.call('HSET', KEYS[i], 'hits', hits, 'reset', string.format('%.0f', answer[8 + 2 * i]))
+    redis.call('HSET', KEYS[i], 'hits', hits, 'reset', string.format('%.0f', response[8 + 2 * i]))
     redis.call('PEXPIRE', KEYS[i], tonumber(ARGV[12 + 4 * i]) + 60000)
   else
     redis.call('HSET', KEYS[i], 'hits', hits)
   end
 end
-if answer[6] == 1 then
+if response[6] == 1 then
   local record = intent .. ':' .. string.format('%.0f', last_began)
   redis.call('HSET', record, 'text', ARGV[10], 'last', ARGV[2])
   redis.call('HINCRBY', record, 'requests', 1)
   redis.call('PEXPIRE', record, ARGV[14])
   redis.call('PEXPIRE', intent, ARGV[14])
-  answer[2] = 1
+  response[2] = 1
 elseif ARGV[3] == '1' then
   local limit = tonumber(ARGV[5])
-  if limit < 0 or answer[3] < limit then
+  if limit < 0 or response[3] < limit then
     local change = 1
     if ARGV[6] ~= '' then
       change = count_gateway(sites, ARGV[6], 1, kept_ms)
     end
-    answer[2] = 1
-    answer[3] = redis.call('HINCRBY', day, 'used', change)
+    response[2] = 1
+    response[3] = redis.call('HINCRBY', day, 'used', change)
     redis.call('PEXPIRE', day, kept_ms)
     if ARGV[9] ~= '-1' then
-      answer[7] = math.max(now, last_began + 1)
-      local number = string.format('%.0f', answer[7])
+      response[7] = math.max(now, last_began + 1)
+      local number = string.format('%.0f', response[7])
       local record = intent .. ':' .. number
       redis.call('SET', intent, number, 'PX', ARGV[14])
-      redis.call('HSET', record, 'text', ARGV[10], 'last', ARGV[2], 'requests', 1, 'failed', 0, 'day', answer[8])
+      redis.call('HSET', record, 'text', ARGV[10], 'last', ARGV[2], 'requests', 1, 'failed', 0, 'day', response[8])
       redis.call('PEXPIRE', record, ARGV[14])
     end
   end
 end
-if answer[2] == 1 then
-  note(slot, number, string.format('%.0f %.0f', answer[7], answer[8]), slot_kept_ms)
+if response[2] == 1 then
+  remember(slot, number, string.format('%.0f %.0f', response[7], response[8]), slot_kept_ms)
 end
-return answer
+return response
 """
 )
 
@@ -124,7 +124,7 @@ local number, slot_kept_ms = ARGV[#ARGV - 1], ARGV[#ARGV]
 if is_over(slot, number) then
   return
 end
-note(slot, number, '', slot_kept_ms)
+remember(slot, number, '', slot_kept_ms)
 -- once
 for i = 1, windows do
   local reset, cost = ARGV[4 + 2 * i], tonumber(ARGV[5 + 2 * i])

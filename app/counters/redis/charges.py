@@ -21,12 +21,12 @@ from app.counters.redis.charge_scripts import GIVE_BACK, HIT
 from app.counters.redis.client import NO_STEP, Step
 from app.counters.redis.server import DAY_KEPT_MS, SLOT_KEPT_MS, Once, Server
 from app.counters.values import (
-    AnswerLost,
     ConsumeOutcome,
     CredentialVersion,
     Intent,
     IntentRequest,
     Reservation,
+    ResponseLost,
     UncountedSearch,
     UsageReservation,
     WindowRequest,
@@ -100,16 +100,16 @@ class Charges:
         keys.append(step.slot)
         arguments += [step.number, SLOT_KEPT_MS, doubt]
         try:
-            answer = self._server.run_raised(
+            response = self._server.run_raised(
                 HIT, keys, arguments, account_id if reserve else None, today, _UNRAISED, once
             )
         # The caller treats the search as uncharged, so the charge must be canceled or refunded.
-        except AnswerLost:
+        except ResponseLost:
             if reserve is not None and step != NO_STEP:
                 self._server.steps.postpone(partial(self._cancel, step, reserve, intent, now))
             raise
         self._server.steps.give_back(step)
-        *counts, incarnation, changes = answer
+        *counts, incarnation, changes = response
         name = self._server.note_incarnation(state, doubt, incarnation.decode(), changes)
         refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
@@ -137,7 +137,7 @@ class Charges:
         try:
             give_back()
         # The step is numbered, so sending it again later refunds at most once.
-        except AnswerLost:
+        except ResponseLost:
             self._server.steps.postpone(give_back)
             raise
         self._server.steps.give_back(step)
@@ -176,11 +176,11 @@ class Charges:
         return partial(self._server.run, GIVE_BACK, [*keys, step.slot], [*arguments, step.number, SLOT_KEPT_MS], once)
 
     def _cancel(self, step: Step, reserve: UsageReservation, intent: IntentRequest | None, now: float) -> None:
-        answer = self._server.cancel(step)
-        if answer is None:
+        response = self._server.cancel(step)
+        if response is None:
             return
-        began_ms, day = map(int, answer.split())
+        began_ms, day = map(int, response.split())
         receipt = None if intent is None else Intent(intent.key, began_ms)
         reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
-        # The refund has its own number, since its answer may be lost, too.
+        # The refund has its own number, since its response may be lost, too.
         self._server.steps.postpone(self._giving_back(self._server.steps.take(), reservation, (), now))

@@ -1,6 +1,6 @@
 """The client's side of the Redis store: connections to one server, unfinished steps, and the store's last incarnation.
 
-Each command is sent once, and answered, rejected, or abandoned in time.
+Each command is sent once, and responded to, rejected, or abandoned in time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool
 from redis.retry import Retry
 
-from app.counters.values import AnswerLost, CountersUnavailable
+from app.counters.values import CountersUnavailable, ResponseLost
 
 _TIMEOUTS_BEFORE_PAUSE = 3
 _PAUSE_SECONDS = 1.0
@@ -31,13 +31,13 @@ _FAILURES = (redis.exceptions.RedisError, OSError)
 class Connections:
     """A pool of connections, created at first use in a process.
 
-    A server that refuses connections fails immediately, so every command is tried. A server that does not answer would
+    A server that refuses connections fails immediately, so every command is tried. A server that does not respond would
     block each caller until its timeout. After three consecutive timeouts, all commands therefore fail immediately,
-    except one trial per second. Normal operation resumes with the first overdue answer.
+    except one trial per second. Normal operation resumes with the first overdue response.
 
     Args:
         url: A URL in redis-py's format.
-        timeout_seconds: Time budget of a command: a third for connecting, and a third for each answer.
+        timeout_seconds: Time budget of a command: a third for connecting, and a third for each response.
         greeting: First command on every connection.
     """
 
@@ -47,18 +47,18 @@ class Connections:
         self._third = timeout_seconds / 3
         self._timeouts = 0
         self._overdue: Any = None
-        """A connection whose answer did not arrive in time."""
+        """A connection whose response did not arrive in time."""
         self._begin()
         options = self._pool.connection_kwargs
         self.address = str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
         _pools.add(self)
 
     def ask(self, *command: Any) -> Any:
-        """Send a command once and return its answer.
+        """Send a command once and return its response.
 
         Raises:
             CountersUnavailable: The command was not executed: not sent, or rejected.
-            AnswerLost: It is unknown whether the command was executed.
+            ResponseLost: It is unknown whether the command was executed.
             NoScriptError: The server does not have the script.
         """
         if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
@@ -69,13 +69,13 @@ class Connections:
         except _FAILURES as error:
             self._note_failure(error)
             raise CountersUnavailable(self._unusable(error)) from error
-        # Distinguishes a lost answer from a command that was not sent completely.
+        # Distinguishes a lost response from a command that was not sent completely.
         waiting = False
         try:
             connection.send_command(*command)
             waiting = True
             # On a timeout, the connection must stay open: see ``_overdue``.
-            answer = connection.read_response(disconnect_on_error=False)
+            response = connection.read_response(disconnect_on_error=False)
         except redis.exceptions.NoScriptError:
             # An error is a response, too, so the server does not hang.
             self._timeouts = 0
@@ -85,13 +85,13 @@ class Connections:
             raise CountersUnavailable(self._unusable(error)) from error
         except _FAILURES as error:
             self._note_failure(error)
-            # Keep one connection open: its late answer shows that the server works again.
+            # Keep one connection open: its late response shows that the server works again.
             if waiting and isinstance(error, redis.exceptions.TimeoutError) and self._overdue is None:
                 self._overdue, connection = connection, None
             else:
                 connection.disconnect()
-            raise AnswerLost(self._unusable(error)) from error
-        # An interrupted exchange leaves a reply in the socket, which the next command would take for its own.
+            raise ResponseLost(self._unusable(error)) from error
+        # An interrupted exchange leaves a response in the socket, which the next command would take for its own.
         except BaseException:
             connection.disconnect()
             raise
@@ -99,7 +99,7 @@ class Connections:
             if connection is not None:
                 pool.release(connection)
         self._timeouts = 0
-        return answer
+        return response
 
     def close(self) -> None:
         """Close all connections. The next command opens one."""
@@ -113,7 +113,7 @@ class Connections:
             self._url,
             socket_timeout=self._third,
             socket_connect_timeout=self._third,
-            # By default, redis-py sends a command again if its reply is lost, and so would count twice.
+            # By default, redis-py sends a command again if its response is lost, and so would count twice.
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             redis_connect_func=self._greet,
@@ -131,7 +131,7 @@ class Connections:
         connection.read_response()
 
     def _may_be_back(self) -> bool:
-        """Whether to send a command: an overdue reply arrived, its connection closed, or the next try is due."""
+        """Whether to send a command: an overdue response arrived, its connection closed, or the next try is due."""
         moment = time.monotonic()
         with self._lock:
             if self._overdue is not None and _has_input(self._overdue):
@@ -197,7 +197,7 @@ NO_STEP = Step("", "")
 
 
 class StepLedger:
-    """Numbers for steps, so that the server executes a step at most once even if its answer was lost.
+    """Numbers for steps, so that the server executes a step at most once even if its response was lost.
 
     During a step, a thread has exclusive use of a slot. The server remembers the last number of each slot.
 
@@ -222,12 +222,12 @@ class StepLedger:
         return Step(slot, int(number) + 1)
 
     def give_back(self, step: Step) -> None:
-        """Free the slot of a step whose answer arrived."""
+        """Free the slot of a step whose response arrived."""
         if step != NO_STEP:
             self._free.append(step)
 
     def postpone(self, settle: Callable[[], object]) -> None:
-        """Schedule ``settle``, which settles a lost step, for when the server answers again."""
+        """Schedule ``settle``, which settles a lost step, for when the server responds again."""
         self._open.append(settle)
 
     def settle(self) -> None:

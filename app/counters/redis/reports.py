@@ -10,7 +10,7 @@ from app.counters.redis import names
 from app.counters.redis.client import Step
 from app.counters.redis.scripts import REPORT
 from app.counters.redis.server import DAY_KEPT_MS, SLOT_KEPT_MS, Server
-from app.counters.values import AnswerLost, IdempotencyKey, Operation, ReportOutcome, ReportStatus
+from app.counters.values import IdempotencyKey, Operation, ReportOutcome, ReportStatus, ResponseLost
 
 _STATUSES = (ReportStatus.RECORDED, ReportStatus.DUPLICATE, ReportStatus.CONFLICT)
 _UNRAISED = 3
@@ -33,12 +33,12 @@ class Reports:
         idempotency: IdempotencyKey | None,
         now: float,
     ) -> ReportOutcome:
-        """Record a report. If its answer is lost, a report without an idempotency key is undone later."""
+        """Record a report. If its response is lost, a report without an idempotency key is undone later."""
         step = self._server.steps.take()
         report = partial(self._report, account_id, site_id, operation, capped, milliseconds(now))
         try:
             outcome = report(step, count, idempotency)
-        except AnswerLost:
+        except ResponseLost:
             if idempotency is None:
                 self._server.steps.postpone(partial(self._cancel, step, partial(report, count=-count)))
             raise
@@ -77,13 +77,13 @@ class Reports:
             SLOT_KEPT_MS,
         ]
         today = day_from_number(day)
-        answer = self._server.run_raised(REPORT, keys, arguments, account_id, today, _UNRAISED)
-        if answer is None:  # The step was canceled, or this is a repetition.
+        response = self._server.run_raised(REPORT, keys, arguments, account_id, today, _UNRAISED)
+        if response is None:  # The step was canceled, or this is a repetition.
             return ReportOutcome(ReportStatus.RECORDED, 0)
-        status, used, _ = answer
+        status, used, _ = response
         return ReportOutcome(_STATUSES[status], used)
 
     def _cancel(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
         if self._server.cancel(step) is not None:
-            # As for a charge, the undoing has its own number, since its answer may be lost, too.
+            # As for a charge, the undoing has its own number, since its response may be lost, too.
             self._server.steps.postpone(partial(take_back, self._server.steps.take()))

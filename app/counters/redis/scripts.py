@@ -7,7 +7,7 @@ the start time of the incarnation. The data contain this name, so data from anot
 have a different name. Every new connection compares the names, so that a new incarnation begins before any step sees
 such data.
 
-A slot remembers its last numbered step and the answer to it. A step is executed at most once, even if it is sent
+A slot remembers its last numbered step and the response to it. A step is executed at most once, even if it is sent
 repeatedly, and never after it was canceled.
 
 Numbers arrive as text; -1 means "no limit". ``charge`` is :func:`app.counters.metering.charge_of_site`; the tests
@@ -79,9 +79,9 @@ local function is_over(slot, number)
   return last and tonumber(string.match(last, '^%d+')) >= tonumber(number)
 end
 
-local function note(slot, number, answer, kept_ms)
+local function remember(slot, number, response, kept_ms)
   if number ~= '' then
-    redis.call('SET', slot, number .. ' ' .. answer, 'PX', kept_ms)
+    redis.call('SET', slot, number .. ' ' .. response, 'PX', kept_ms)
   end
 end
 
@@ -155,7 +155,7 @@ else
   used = redis.call('HINCRBY', day, 'used', charge(gateway, trusted, capped) - before)
 end
 redis.call('PEXPIRE', day, ARGV[6])
-note(KEYS[6], ARGV[10], '', ARGV[11])
+remember(KEYS[6], ARGV[10], '', ARGV[11])
 return {0, used, id}
 """
 )
@@ -163,10 +163,10 @@ return {0, used, id}
 CALL_OFF = Script(
     """
 -- KEYS: slot     ARGV: number of the step, how long slots are kept
--- returns: the answer of the step if it was done; what was done has a blank behind its number, what was called off none
-local last, done, answer = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)( ?)(.*)$')
+-- returns: the response of the step if it was done; a done step has a blank behind its number, a canceled one none
+local last, done, response = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)( ?)(.*)$')
 if last == ARGV[1] then
-  return done ~= '' and answer
+  return done ~= '' and response
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false
@@ -201,13 +201,13 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 DAYS = Script(
     """
 -- KEYS: days     returns: used, indexing and refused of every day
-local answer = {}
+local response = {}
 for i = 1, #KEYS do
   for j, count in ipairs(redis.call('HMGET', KEYS[i], 'used', 'indexing', 'refused')) do
-    answer[3 * (i - 1) + j] = tonumber(count or 0)
+    response[3 * (i - 1) + j] = tonumber(count or 0)
   end
 end
-return answer
+return response
 """
 )
 

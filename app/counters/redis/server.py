@@ -35,7 +35,7 @@ class Server:
 
     Attributes:
         raised_days: The days raised to their minimum usage.
-        steps: Numbers of this process's steps, and the steps whose answers were lost.
+        steps: Numbers of this process's steps, and the steps whose responses were lost.
         known: The last incarnation that this process has seen.
     """
 
@@ -53,15 +53,15 @@ class Server:
         self.known = KnownIncarnation()
 
     def do(self, *command: Any) -> Any:
-        """Send a command and return its answer."""
-        answer = self.connections.ask(*command)
+        """Send a command and return its response."""
+        response = self.connections.ask(*command)
         self.steps.settle()
-        return answer
+        return response
 
     def run(
         self, script: scripts.Script, keys: Sequence[str], arguments: Sequence[Any], once: Once | None = None
     ) -> Any:
-        """Run a script and return its answer."""
+        """Run a script and return its response."""
         if once is not None:
             keys = [*keys, *names.reports(once.account_id)]
             arguments = [*arguments, once.name, once.now_ms, IDEMPOTENCY_SECONDS * 1000]
@@ -93,14 +93,14 @@ class Server:
         under: str = self.raised_days.incarnation_of(account_id, day)
         minimum: MinimumUsage | None = None
         for _ in range(_TRIES):
-            answer = self.run(script, keys, [*arguments, under, *(minimum or ("", ""))], once)
-            # The answer is empty if the step was canceled before it arrived.
-            if not answer or answer[0] != unraised:
+            response = self.run(script, keys, [*arguments, under, *(minimum or ("", ""))], once)
+            # The response is empty if the step was canceled before it arrived.
+            if not response or response[0] != unraised:
                 if minimum is not None:
                     self.raised_days.record(account_id, day, under)
-                return answer
+                return response
             # The script refused to count under this incarnation until the day is raised to its minimum usage.
-            under = next(item for item in answer if isinstance(item, bytes)).decode()
+            under = next(item for item in response if isinstance(item, bytes)).decode()
             minimum = self.raised_days.read(account_id, day)
         raise CountersUnavailable(f"The counter store at {self.connections.address} keeps changing its incarnation.")
 
@@ -113,7 +113,7 @@ class Server:
         return self.note_incarnation(state, doubt, incarnation.decode(), changes)
 
     def note_incarnation(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> str:
-        """Return the incarnation that an answer belongs to: a new one if the store went back in time.
+        """Return the incarnation that an response belongs to: a new one if the store went back in time.
 
         Args:
             state: State that was known before the step was sent.
@@ -125,9 +125,9 @@ class Server:
         return self._check(("", 0), incarnation)
 
     def cancel(self, step: Step) -> bytes | None:
-        """Cancel a step, so that it is not executed later. Returns its answer if it was already executed."""
-        answer: bytes | None = self.run(scripts.CALL_OFF, [step.slot], [step.number, SLOT_KEPT_MS])
-        return answer
+        """Cancel a step, so that it is not executed later. Returns its response if it was already executed."""
+        response: bytes | None = self.run(scripts.CALL_OFF, [step.slot], [step.number, SLOT_KEPT_MS])
+        return response
 
     def delete(self, pattern: str) -> int:
         """Delete all keys that match a pattern. Returns their number."""

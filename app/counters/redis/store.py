@@ -160,14 +160,14 @@ class RedisCounters(CounterStore):
         keys = [names.epoch(account_id), names.OPEN_CHANGES, names.INCARNATION]
         state = self._server.known.state
         try:
-            answer = self._server.run(scripts.CHANGE, keys, [milliseconds(now), step, account_id])
+            response = self._server.run(scripts.CHANGE, keys, [milliseconds(now), step, account_id])
         except CountersUnavailable:
             if step != "begin":
                 # The server may have lost the start of the change, too. Then entries that other processes cached
                 # meanwhile would seem current.
                 self._server.known.raise_doubt()
             raise
-        started, finished, incarnation, changes = answer
+        started, finished, incarnation, changes = response
         return CredentialVersion(
             started, finished, self._server.note_incarnation(state, "", incarnation.decode(), changes)
         )

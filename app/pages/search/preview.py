@@ -36,7 +36,7 @@ from app.web.admission import current_admission
 from app.web.callers import current_caller, current_visitor, load_site
 from app.web.charges import count_preview, run_charged_search, used_today
 from app.web.parsing import check_query_string, load_values, read_form_body
-from app.web.responses import json_answer
+from app.web.responses import json_response
 from backends.text import normal_form
 from schemas.search import MAX_QUERY_BYTES, SearchQuerySchema
 from schemas.search_settings import MAX_PINNED_IDS
@@ -223,7 +223,7 @@ def _as_json(site: Site) -> Response:
         results.query, request.args["q"], results.timed, results.hits, results.query_id, results.links
     )
     remaining = describe_quota(current_caller().account.limits.searches_per_day, used_today(current_admission()))
-    return json_answer({"results": encoded, "remaining_quota": remaining})
+    return json_response({"results": encoded, "remaining_quota": remaining})
 
 
 _LABELS = {"pinned": "Pinned results", "hidden": "Hidden results"}

@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from app.clock import now
-from app.services.accounts.oidc import AnswerRefused, Provider
+from app.services.accounts.oidc import Provider, ResponseRejected
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
 """Accepted signature algorithms. All are asymmetric, so only the provider can sign. Excludes ``none`` and HMAC."""
@@ -41,35 +41,35 @@ class Person:
     name: str
 
 
-def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Person:
+def read_person(provider: Provider, response: Mapping[str, Any], nonce: str) -> Person:
     """Return the person identified by the provider's response to a code.
 
     If the token contains no e-mail address, it is requested from the provider, as OpenID Connect Core 5.4 allows.
 
     Raises:
-        AnswerRefused: A claim is missing or invalid; the message explains it to the person.
+        ResponseRejected: A claim is missing or invalid; the message explains it to the person.
         ProviderUnavailable: The provider does not respond.
     """
-    claims = _verified_claims(provider, answer.get("id_token"), nonce)
+    claims = _verified_claims(provider, response.get("id_token"), nonce)
     profile: Mapping[str, Any] = claims
     if "email" not in claims:
-        profile = provider.userinfo(str(answer.get("access_token", "")))
+        profile = provider.userinfo(str(response.get("access_token", "")))
         # OpenID Connect Core, section 5.3.2: otherwise, a swapped access token could supply another person's address.
         if profile.get("sub") != claims["sub"]:
-            raise AnswerRefused("The provider returned a different person.")
+            raise ResponseRejected("The provider returned a different person.")
     email, name = profile.get("email"), profile.get("name", claims.get("name"))
     if not isinstance(email, str) or not email:
-        raise AnswerRefused("The provider returned no e-mail address.")
+        raise ResponseRejected("The provider returned no e-mail address.")
     # An unverified address is only a claim. Linking by it would let anyone take over the member with this address.
     if profile.get("email_verified") is not True:
-        raise AnswerRefused("The provider has not verified your e-mail address; verify it there first.")
+        raise ResponseRejected("The provider has not verified your e-mail address; verify it there first.")
     display_name = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""
     return Person(provider.issuer, claims["sub"], email.strip(), display_name or email.partition("@")[0][:100])
 
 
 def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, Any]:
     if not isinstance(token, str):
-        raise AnswerRefused("The provider sent no ID token.")
+        raise ResponseRejected("The provider sent no ID token.")
     try:
         try:
             claims = _decode(token, provider.keys())
@@ -78,20 +78,20 @@ def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, An
             claims = _decode(token, provider.keys(refresh=True))
         _registry(provider).validate(claims)
     except (JoseError, ValueError, TypeError) as error:
-        raise AnswerRefused(f"The provider's ID token is not valid ({_kind(error)}).") from error
+        raise ResponseRejected(f"The provider's ID token is not valid ({_kind(error)}).") from error
     audience = claims["aud"]
     # OpenID Connect Core, section 3.1.3.7, rules 4 and 5.
     if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != provider.client_id:
-        raise AnswerRefused("The provider's ID token is for another application.")
+        raise ResponseRejected("The provider's ID token is for another application.")
     if "azp" in claims and claims["azp"] != provider.client_id:
-        raise AnswerRefused("The provider's ID token is for another application.")
+        raise ResponseRejected("The provider's ID token is for another application.")
     # The nonce ties the token to this browser's login, so that a stolen token cannot be replayed elsewhere.
     echoed = claims["nonce"]
     # A claim may contain half of a surrogate pair, which cannot be encoded.
     if not (isinstance(echoed, str) and echoed.isascii() and hmac.compare_digest(echoed, nonce)):
-        raise AnswerRefused("The provider's ID token belongs to another login.")
+        raise ResponseRejected("The provider's ID token belongs to another login.")
     if not (0 < len(claims["sub"]) <= MAX_SUBJECT and claims["sub"].isprintable()):
-        raise AnswerRefused("The provider's ID token has no valid subject.")
+        raise ResponseRejected("The provider's ID token has no valid subject.")
     return claims
 
 

@@ -35,7 +35,7 @@ CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
 """Socket timeouts for connecting and for reading."""
 LONGEST_SECONDS = 10.0
 """Seconds that a complete response may take, however slowly it arrives."""
-MAX_ANSWER_BYTES = 1_000_000
+MAX_RESPONSE_BYTES = 1_000_000
 MAX_CONCURRENT_REQUESTS = 2
 """Maximum number of concurrent requests of this process. A slow provider must not occupy all threads."""
 KEPT_SECONDS = 3600.0
@@ -72,7 +72,7 @@ class ProviderUnavailable(ApiError):
         """For the operator's log; may reveal details of the network."""
 
 
-class AnswerRefused(Exception):
+class ResponseRejected(Exception):
     """The provider rejected a request, such as a code that was already used, or its response must be rejected."""
 
 
@@ -166,7 +166,7 @@ class Provider:
         """Exchange a code for a response with ``id_token`` and ``access_token``.
 
         Raises:
-            AnswerRefused: The code is invalid or expired.
+            ResponseRejected: The code is invalid or expired.
             ProviderUnavailable: The provider does not respond.
         """
         form = {
@@ -191,12 +191,12 @@ class Provider:
         """Return claims about the person that the ID token does not contain.
 
         Raises:
-            AnswerRefused: The provider rejects the request.
+            ResponseRejected: The provider rejects the request.
             ProviderUnavailable: The provider does not respond.
         """
         address = self.endpoints().userinfo
         if not address:
-            raise AnswerRefused("The provider returned no e-mail address.")
+            raise ResponseRejected("The provider returned no e-mail address.")
         return self._call("GET", address, headers={"Authorization": f"Bearer {access_token}"})
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
@@ -205,22 +205,22 @@ class Provider:
         # Do not wait for a slow provider, because waiting threads could not serve other requests.
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")
-        answer: Future[tuple[int, bytes]] = Future()
+        response: Future[tuple[int, bytes]] = Future()
         # The request may outlive the timeout below, so its end releases the place.
-        answer.add_done_callback(lambda _: self._places.release())
+        response.add_done_callback(lambda _: self._places.release())
         # Socket timeouts apply to each read, so a response that trickles in must not block the calling thread.
-        work = partial(_send_into, answer, method, url, headers or {}, options)
+        work = partial(_send_into, response, method, url, headers or {}, options)
         threading.Thread(target=work, name="identity-provider", daemon=True).start()
         try:
             with waiting():
-                status, body = answer.result(LONGEST_SECONDS)
+                status, body = response.result(LONGEST_SECONDS)
         except (OSError, ValueError, _TooMuch) as error:
             # Without the lock: of two failures at the same time, either pause is right.
             self._paused_until = _seconds() + PAUSE_SECONDS
             raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error or type(error).__name__}") from error
         # The code or the token is invalid, which is not an outage.
         if (400 <= status < 500 and method == "POST") or status in (401, 403):
-            raise AnswerRefused(f"The provider returned {status}.")
+            raise ResponseRejected(f"The provider returned {status}.")
         if status != 200:
             raise ProviderUnavailable(f"{url} returned {status}")
         try:
@@ -268,15 +268,15 @@ def _read_keys(published: object) -> KeySet:
     return KeySet(keys)
 
 
-def _send_into(answer: Future[tuple[int, bytes]], *request: Any) -> None:
+def _send_into(response: Future[tuple[int, bytes]], *request: Any) -> None:
     from urllib3.exceptions import HTTPError
 
     try:
-        answer.set_result(_send(*request))
+        response.set_result(_send(*request))
     except HTTPError as error:  # Raw reads raise it where requests would raise an OSError.
-        answer.set_exception(OSError(str(error)))
+        response.set_exception(OSError(str(error)))
     except Exception as error:  # noqa: BLE001 - the calling thread raises it again
-        answer.set_exception(error)
+        response.set_exception(error)
 
 
 def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]) -> tuple[int, bytes]:
@@ -294,13 +294,13 @@ def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[st
         allow_redirects=False,
         stream=True,
         **options,
-    ) as answer:
+    ) as response:
         body = bytearray()
-        while piece := answer.raw.read1(65_536):
+        while piece := response.raw.read1(65_536):
             body += piece
-            if len(body) > MAX_ANSWER_BYTES or time.monotonic() > deadline:
+            if len(body) > MAX_RESPONSE_BYTES or time.monotonic() > deadline:
                 raise _TooMuch("its response is too long or too slow")
-        return answer.status_code, bytes(body)
+        return response.status_code, bytes(body)
 
 
 def find_linked_members(session: Session, issuer: str, subject: str) -> Sequence[Member]:

@@ -235,7 +235,7 @@ def serve(address: Path, load: Callable[[], Encode], *, idle_seconds: float = ID
             try:
                 # A client that stops waiting closes the connection.
                 with connection, contextlib.suppress(OSError, EOFError):
-                    _answer(connection, encode, turns)
+                    _respond(connection, encode, turns)
             finally:
                 places.release()
 
@@ -264,7 +264,7 @@ def _listen(name: str) -> socket.socket:
     return listener
 
 
-def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threading.Lock]) -> None:
+def _respond(connection: socket.socket, encode: Encode, turns: dict[str, threading.Lock]) -> None:
     connection.settimeout(REQUEST_SECONDS)
     # A client in the backlog gets no greeting, which tells it that this process hangs.
     connection.sendall(GREETING)

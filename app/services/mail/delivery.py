@@ -212,7 +212,7 @@ class Mailer:
         """Discard expired mails, then send due mails until none is left or the server fails.
 
         A mail is handed over between claiming and deleting its row. If the process ends in between, or the server's
-        last reply is lost, another process sends it again with the same ``Message-ID``.
+        last response is lost, another process sends it again with the same ``Message-ID``.
 
         Args:
             is_stopping: Returns whether to stop before the next mail.

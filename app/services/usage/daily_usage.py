@@ -288,7 +288,7 @@ class LateCharges:
         self._settle_lock = threading.Lock()
 
     def charge(self, search: UncountedSearch) -> None:
-        """Record a search that was answered without being counted. If that fails, it is logged but not charged."""
+        """Record a search that was served without being counted. If that fails, it is logged but not charged."""
         intent = None if search.intent is None else (search.intent.key, search.intent.text)
         self._keep(_CHARGE, search.account_id, search.gateway_site_id, search.searched_at, intent)
 

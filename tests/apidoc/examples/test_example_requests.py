@@ -15,7 +15,7 @@ import time_machine
 
 import app.apidoc
 from app.apidoc.example_requests import REQUESTS
-from app.apidoc.examples import FILE, read_answers
+from app.apidoc.examples import FILE, read_responses
 from tests.apidoc.examples.story import BASE_URL, NOW, OPERATOR_TOKEN, Story, Told, without_tokens
 from tests.conftest import close_app, make_app, make_settings
 
@@ -48,9 +48,9 @@ def test_example_request_gets_the_recorded_response(told: Told, operation: str) 
     if os.environ.get("RECORD_EXAMPLES"):
         pytest.skip("The answers are being recorded.")
 
-    assert told[operation] == read_answers().get(operation), "if this is as it should be: make examples"
+    assert told[operation] == read_responses().get(operation), "if this is as it should be: make examples"
 
 
 @pytest.mark.skipif("RECORD_EXAMPLES" in os.environ, reason="The answers are being recorded.")
 def test_every_recorded_response_has_a_request() -> None:
-    assert sorted(read_answers()) == sorted(REQUESTS)
+    assert sorted(read_responses()) == sorted(REQUESTS)

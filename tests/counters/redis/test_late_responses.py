@@ -11,10 +11,10 @@ import pytest
 from app.counters import create_counters
 from app.counters.base import CounterStore
 from app.counters.values import (
-    AnswerLost,
     CountersUnavailable,
     IdempotencyKey,
     IntentRequest,
+    ResponseLost,
     UncountedSearch,
     UsageReservation,
 )
@@ -80,7 +80,7 @@ def test_charge_arriving_after_its_cancellation_is_not_made(
         commands.append(command)
         if len(commands) == 2:  # The first command reads the day's usage.
             impatient._server.connections.ask = asked
-            raise AnswerLost
+            raise ResponseLost
         return asked(*command)
 
     impatient._server.connections.ask = lose
@@ -107,7 +107,7 @@ def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
     asked = impatient._server.connections.ask
 
     def lose(*command: object) -> object:
-        raise AnswerLost
+        raise ResponseLost
 
     def lose_the_answer_of_the_second(*command: object) -> object:
         impatient._server.connections.ask = lose_the_answer
@@ -116,7 +116,7 @@ def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
     def lose_the_answer(*command: object) -> object:
         asked(*command)  # A script that is not on the server yet is sent again.
         impatient._server.connections.ask = asked
-        raise AnswerLost
+        raise ResponseLost
 
     impatient._server.connections.ask = lose
     with pytest.raises(CountersUnavailable):
@@ -143,7 +143,7 @@ def test_unsent_step_raises_unavailable_but_not_answer_lost(impatient: CounterSt
     server.stop()
     with pytest.raises(CountersUnavailable) as caught:
         impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
-    assert not isinstance(caught.value, AnswerLost)
+    assert not isinstance(caught.value, ResponseLost)
 
 
 @pytest.mark.parametrize("charging", [True, False])
