@@ -112,15 +112,14 @@ class Settings:
     smtp_url: str = _setting(
         "",
         "Mail server: smtp://user:password@host:587 or smtps://…, with special characters percent-encoded. "
-        "Empty: no e-mail is sent.",
+        "Empty: no email is sent.",
     )
     mail_from: str = _setting(
-        "", "Sender of e-mails, such as `Site Search <search@example.com>`; required with SMTP_URL, as is PUBLIC_URL."
+        "", "Sender of emails, such as `Site Search <search@example.com>`; required with SMTP_URL, as is PUBLIC_URL."
     )
     operator_contact: str = _setting(
         "",
-        "Contact for customers who need help: an e-mail address, a URL, or a short text. Shown on pages and in "
-        "e-mails.",
+        "Contact for customers who need help: an email address, a URL, or a short text. Shown on pages and in emails.",
     )
     oidc_issuer: str = _setting(
         "",
@@ -130,7 +129,7 @@ class Settings:
     oidc_client_id: str = _setting("", "Client ID issued by the provider.")
     oidc_client_secret: str = _setting("", "Client secret issued by the provider.")
     oidc_allowed_domains: str = _setting(
-        "", "Domains of the e-mail addresses that may log in with the provider, separated by commas. Empty: all."
+        "", "Domains of the email addresses that may log in with the provider, separated by commas. Empty: all."
     )
     oidc_name: str = _setting("", "Name of the provider on the login button. Empty: the host of OIDC_ISSUER.")
     password_login: bool = _setting(
@@ -185,7 +184,7 @@ class Settings:
 
     @property
     def allowed_domains(self) -> frozenset[str]:
-        """E-mail domains whose users may log in with the OpenID Connect provider, in lower case; empty for all."""
+        """Email domains whose users may log in with the OpenID Connect provider, in lower case; empty for all."""
         domains = (domain.strip().lower() for domain in self.oidc_allowed_domains.split(","))
         return frozenset(domain for domain in domains if domain)
 

@@ -86,9 +86,9 @@ def mail_problems(smtp_url: str, mail_from: str, public_url: str, operator_conta
         except ValueError as error:
             yield f"{name} {error}."
     if smtp_url and not mail_from:
-        yield "SMTP_URL requires MAIL_FROM: e-mails need a sender."
+        yield "SMTP_URL requires MAIL_FROM: emails need a sender."
     if smtp_url and not public_url:
-        yield "SMTP_URL requires PUBLIC_URL: e-mails contain links to this service."
+        yield "SMTP_URL requires PUBLIC_URL: emails contain links to this service."
     if not operator_contact.isprintable():
         yield "OPERATOR_CONTACT must be one line."
 

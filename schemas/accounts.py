@@ -33,7 +33,7 @@ def is_email(text: str) -> bool:
 
 
 class Email(Text):
-    """An e-mail address."""
+    """An email address."""
 
     def __init__(self, **kwargs: Any):
         kwargs.setdefault("metadata", {}).setdefault("format", "email")
@@ -42,7 +42,7 @@ class Email(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         email = super()._deserialize(value, attr, data, **kwargs)
         if not is_email(email):
-            raise ValidationError([Problem("must be an e-mail address", "invalid_email")])
+            raise ValidationError([Problem("must be an email address", "invalid_email")])
         return email
 
 
@@ -75,16 +75,14 @@ class RegisterSchema(BodySchema):
     """A new account."""
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
-    email = Email(required=True, metadata={"title": "E-mail"})
+    email = Email(required=True, metadata={"title": "Email"})
     password = chosen_password(required=True, metadata={"title": "Password"})
 
 
 class LoginSchema(BodySchema):
     """The login of a member."""
 
-    email = Text(
-        required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
-    )
+    email = Text(required=True, trim=True, min_length=1, max_length=254, metadata={"title": "Email", "format": "email"})
     password = _known_password(required=True, metadata={"title": "Password"})
     code = _code(
         load_default="",
@@ -96,7 +94,7 @@ class LoginSchema(BodySchema):
     account_id = WholeNumber(
         low=1,
         high=MAX_INT64,
-        metadata={"title": "Account", "description": "The account, if the e-mail address belongs to several."},
+        metadata={"title": "Account", "description": "The account, if the email address belongs to several."},
     )
 
 
@@ -108,15 +106,15 @@ class AccountChoiceSchema(BodySchema):
 
 
 class EmailConfirmSchema(BodySchema):
-    """The token of the link that confirms an e-mail address."""
+    """The token of the link that confirms an email address."""
 
     token = Text(required=True, max_length=1_000)
 
 
 class PasswordForgotSchema(BodySchema):
-    """The e-mail address of a user who forgot the password."""
+    """The email address of a user who forgot the password."""
 
-    email = Email(required=True, metadata={"title": "E-mail"})
+    email = Email(required=True, metadata={"title": "Email"})
 
 
 class PasswordResetSchema(BodySchema):
@@ -127,7 +125,7 @@ class PasswordResetSchema(BodySchema):
 
 
 class EmailUndoSchema(BodySchema):
-    """The token of the link that reverts a change of e-mail address."""
+    """The token of the link that reverts a change of email address."""
 
     token = Text(required=True, max_length=100)
 
@@ -147,24 +145,24 @@ class LoginAnswerSchema(SuccessSchema):
     csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
     accounts = fields.List(
         fields.Nested(AccountSchema),
-        metadata={"description": "The accounts with this e-mail address and password, if there are several."},
+        metadata={"description": "The accounts with this email address and password, if there are several."},
     )
 
 
 class ProfileUpdateSchema(UpdateSchema):
     """Changes to the profile. Omitted fields stay unchanged.
 
-    With a session, a new e-mail or password needs the current password. A key cannot change the password.
+    With a session, a new email or password needs the current password. A key cannot change the password.
     """
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
-    email = Email(metadata={"title": "E-mail"})
+    email = Email(metadata={"title": "Email"})
     current_password = _known_password(metadata={"title": "Current password"})
     new_password = chosen_password(metadata={"title": "New password"})
     weekly_digest = Flag(
         metadata={
             "title": "Weekly digest",
-            "description": "Whether to send a weekly e-mail about searches without good results.",
+            "description": "Whether to send a weekly email about searches without good results.",
         }
     )
 

@@ -40,7 +40,7 @@ class ActorSchema(Schema):
 
     kind = fields.String(required=True, metadata={"enum": list(ACTOR_KINDS)})
     id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's id."})
-    name = fields.String(required=True, metadata={"description": "The member's e-mail or the key's name."})
+    name = fields.String(required=True, metadata={"description": "The member's email or the key's name."})
     address = fields.String(required=True, allow_none=True, metadata={"description": "IP address of the request."})
 
 

@@ -24,7 +24,7 @@ class InvitationSchema(Schema):
 class InvitationCreateSchema(BodySchema):
     """The invited person."""
 
-    email = Email(required=True, metadata={"title": "E-mail"})
+    email = Email(required=True, metadata={"title": "Email"})
     role = Text(load_default="editor", choices=ROLES, metadata={"title": "Role"})
 
 
@@ -34,8 +34,8 @@ class InvitationLinkAnswerSchema(SuccessSchema):
     invitation = fields.Nested(InvitationSchema, required=True)
     url = fields.Url(
         metadata={
-            "description": "The link to accept the invitation, which works once. Absent if the service sends e-mail: "
-            "then only the e-mail to the invited address contains it."
+            "description": "The link to accept the invitation, which works once. Absent if the service sends email: "
+            "then only the email to the invited address contains it."
         }
     )
     token = fields.String(metadata={"description": "The last part of the link; absent without `url`."})

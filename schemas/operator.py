@@ -45,7 +45,7 @@ class OperatorAccountQuerySchema(PageQuerySchema):
     q = Text(
         load_default="",
         max_length=254,
-        metadata={"description": "Part of the name or e-mail address, in any case, or the account's id."},
+        metadata={"description": "Part of the name or email address, in any case, or the account's id."},
     )
     plan = Text(max_length=32)
     status = Text(choices=ACCOUNT_STATUSES)
@@ -66,7 +66,7 @@ class OperatorAccountCreateSchema(BodySchema):
     email = Email(required=True)
     password = chosen_password(
         metadata={
-            "description": "The owner's password. Without it, the owner receives an e-mail with a link to choose one."
+            "description": "The owner's password. Without it, the owner receives an email with a link to choose one."
         }
     )
     plan = Text(min_length=1, max_length=32, metadata={"description": "Default: the setting `DEFAULT_PLAN`."})
@@ -126,7 +126,7 @@ class OperatorAccountSchema(Schema):
     """An account, with its usage beside its limits."""
 
     id = RowNumber(required=True)
-    email = fields.String(required=True, metadata={"description": "E-mail address of the account's first owner."})
+    email = fields.String(required=True, metadata={"description": "Email address of the account's first owner."})
     name = fields.String(required=True)
     plan = fields.String(required=True)
     limits = fields.Dict(

@@ -168,7 +168,7 @@ def add_member(tenant: Tenant, email: str, role: str, password: str = PASSWORD) 
 
 
 def mailed_link(app: Flask, email: str) -> str:
-    """Return the link in the last unsent invitation to an e-mail address."""
+    """Return the link in the last unsent invitation to an email address."""
     of_address = select(Mail.text).where(Mail.kind == "invitation", Mail.recipient == email)
     with app.extensions["runtime"].database.read() as session:
         text = session.scalars(of_address.order_by(Mail.id.desc())).first()
@@ -185,7 +185,7 @@ def accept_invitation(app: Flask, url: str, name: str = "Somebody else", passwor
 
 
 def member_id(tenant: Tenant, email: str) -> int:
-    """Return the ID of the account's member with this e-mail address."""
+    """Return the ID of the account's member with this email address."""
     members = tenant.browser.get("/api/members").get_json()["members"]
     return int(next(member["id"] for member in members if member["email"] == email))
 

@@ -34,7 +34,7 @@ def app(tmp_path: Path, server: MailServer) -> Iterator[Flask]:
 
 @pytest.fixture
 def tenant(app: Flask, part: Runtime) -> Tenant:
-    """A customer with a confirmed e-mail address."""
+    """A customer with a confirmed email address."""
     made = register_tenant(app, "ann@example.com")
     confirm_everybody(part)
     return made
@@ -42,14 +42,14 @@ def tenant(app: Flask, part: Runtime) -> Tenant:
 
 @pytest.fixture
 def stranger(app: Flask, part: Runtime, tenant: Tenant) -> Tenant:
-    """Another customer with a confirmed e-mail address."""
+    """Another customer with a confirmed email address."""
     made = register_tenant(app, "eve@example.com")
     confirm_everybody(part)
     return made
 
 
 def confirm_everybody(part: Runtime) -> None:
-    """Confirm all e-mail addresses, and discard the confirmation mails."""
+    """Confirm all email addresses, and discard the confirmation mails."""
     with part.database.write() as session:
         for member in session.scalars(select(Member)):
             confirm_email(member)

@@ -122,7 +122,7 @@ def mail_server(
         starttls: Context for STARTTLS.
         wants_login: Whether clients log in as :data:`USER`.
         login_without_tls: Whether passwords without STARTTLS, and mails without a password, are accepted.
-        utf8: Whether non-ASCII e-mail addresses are supported.
+        utf8: Whether non-ASCII email addresses are supported.
         port: A fixed port, such as the port of an earlier server.
     """
     made = MailServer(port=port or free_port())

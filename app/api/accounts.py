@@ -67,7 +67,7 @@ def register_account(fields: dict[str, Any]) -> Response:
 def login(fields: dict[str, Any]) -> Response:
     """Log in and set the session cookie.
 
-    If the e-mail address belongs to several accounts with this password, the response lists them as `accounts`. The
+    If the email address belongs to several accounts with this password, the response lists them as `accounts`. The
     session belongs to the account in `account_id` or, without that, to the one whose member has had the address
     for longest, preferring confirmed addresses. Members with two-factor authentication also send a `code`; without
     it the response is 401 `code_required`.
@@ -91,7 +91,7 @@ def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Memb
     """Return the response that starts a session.
 
     Args:
-        members: All members that match the e-mail address and password, one per account.
+        members: All members that match the email address and password, one per account.
     """
     answer = {"success": True, "user": UserSchema().dump(describe_user(user)), "csrf_token": csrf_token}
     if len(members) > 1:
@@ -106,7 +106,7 @@ def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Memb
 profile_blp = ApiBlueprint(
     "profile",
     __name__,
-    description="Name, e-mail, password, two-factor authentication, and sessions; account deletion.",
+    description="Name, email, password, two-factor authentication, and sessions; account deletion.",
 )
 
 
@@ -131,9 +131,9 @@ def show_edit_form() -> dict[str, Any]:
 @profile_blp.arguments(ProfileUpdateSchema)
 @profile_blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
-    """Change the name, e-mail address, or password.
+    """Change the name, email address, or password.
 
-    With a session, changing the e-mail address or password requires `current_password` and ends all other sessions.
+    With a session, changing the email address or password requires `current_password` and ends all other sessions.
     A key can't change the password.
     """
     return {"success": True, "user": describe_user(accounts.update_profile(runtime(), current_caller(), changes))}

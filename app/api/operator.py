@@ -68,7 +68,7 @@ def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(OperatorAccountCreateSchema)
 @blp.response(201, OperatorAccountAnswerSchema)
 def create_account(chosen: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Create an account: with a password, or as an invitation by e-mail."""
+    """Create an account: with a password, or as an invitation by email."""
     account_id = operations.create_account(runtime(), **{"password": None, "plan": None, **chosen}).id
     return _account_response(account_id), 201, {"Location": f"/api/operator/accounts/{account_id}"}
 

@@ -113,7 +113,7 @@ _ERRORS = (
     ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid."),
     ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled."),
     ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
-    ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
+    ApiError(ErrorCode.INVALID_CREDENTIALS, "The email or password is incorrect."),
     code_required(),
     ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
     ApiError(
@@ -136,7 +136,7 @@ _ERRORS = (
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
     ApiError(
         ErrorCode.EMAIL_NOT_CONFIRMED,
-        "The e-mail address of the account's owner is not confirmed: open the link in the e-mail, or request another "
+        "The email address of the account's owner is not confirmed: open the link in the email, or request another "
         "one on the dashboard.",
     ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),

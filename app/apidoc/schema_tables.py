@@ -163,7 +163,7 @@ def _describe_kind(kind: str, schema: Schema) -> str:
     if kind in ("integer", "number"):
         return _with_bounds(kind, schema.get("minimum"), schema.get("maximum"))
     if kind == "string":
-        formats = {"date-time": "ISO 8601 date-time", "email": "e-mail address", "uri": "URL", "date": "date"}
+        formats = {"date-time": "ISO 8601 date-time", "email": "email address", "uri": "URL", "date": "date"}
         text = formats.get(schema.get("format", ""), "string")
         low, high = schema.get("minLength"), schema.get("maxLength")
         if high is not None:

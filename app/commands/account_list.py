@@ -13,8 +13,8 @@ from app.services.usage import account_usage
 from app.services.usage.account_usage import ORDERS, AccountFilter, AccountUsage, Listed, describe
 from app.wording import number, printable
 
-_HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "keys", "e-mail", "name")
-_TEXTS = ("plan", "e-mail", "name")
+_HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "keys", "email", "name")
+_TEXTS = ("plan", "email", "name")
 
 
 @click.command("list", cls=OperatorCommand)

@@ -33,11 +33,11 @@ def find_account(email: str) -> Account:
         else:
             accounts = [member.account for member in find_members(session, email)]
     if not accounts:
-        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
+        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'email address'} {email}.")
     if len(accounts) > 1:
         choices = ", ".join(f"{account.id} ({account.name})" for account in accounts)
         raise click.ClickException(
-            f"Several accounts have the e-mail address {email}; specify one of their IDs: {choices}."
+            f"Several accounts have the email address {email}; specify one of their IDs: {choices}."
         )
     return accounts[0]
 
@@ -60,7 +60,7 @@ _PASSWORD_HELP = "Prompted for if omitted. Prefer the environment variable ACCOU
 @click.option("--email", required=True)
 @click.option("--name", required=True)
 @click.option("--password", envvar="ACCOUNT_PASSWORD", help=_PASSWORD_HELP)
-@click.option("--invite", is_flag=True, help="Send the owner an e-mail with a link to choose a password.")
+@click.option("--invite", is_flag=True, help="Send the owner an email with a link to choose a password.")
 @click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
 @json_option
 def create(email: str, name: str, password: str | None, invite: bool, plan: str | None, as_json: bool) -> None:
@@ -73,7 +73,7 @@ def create(email: str, name: str, password: str | None, invite: bool, plan: str 
         password = password or click.prompt("Password", hide_input=True, confirmation_prompt=True)
         _check_password(password)
     if not is_email(email.strip()):
-        raise click.ClickException(f"{email} is not a valid e-mail address.")
+        raise click.ClickException(f"{email} is not a valid email address.")
     if not 1 <= len(name.strip()) <= 100:
         raise click.ClickException("The name must have 1 to 100 characters.")
     try:
@@ -134,7 +134,7 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
     except ApiError as error:
         raise click.ClickException(f"{error.message}.") from error
     if member is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
+        raise click.ClickException(f"No account has the email address {email}.")
     print_result(
         as_json, describe_account(member.account), f"{member.email} has a new password. All sessions have ended."
     )
@@ -172,7 +172,7 @@ def reset_codes(email: str, as_json: bool) -> None:
     account = find_account(email)
     member = operations.reset_codes(runtime(), email)
     if member is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
+        raise click.ClickException(f"No account has the email address {email}.")
     print_result(as_json, describe_account(account), f"{member.email} logs in without one-time codes.")
 
 
@@ -186,14 +186,14 @@ def operator(email: str | None, account_id: int | None, revoke: bool, as_json: b
     current_runtime = runtime()
     if email is None:
         if revoke or account_id is not None:
-            raise click.UsageError("Specify the member's e-mail address.")
+            raise click.UsageError("Specify the member's email address.")
         with current_runtime.database.read() as session:
             members = list(operations.list_operators(session))
         text = "\n".join(f"{member.email} (account {member.account_id})" for member in members) or "No operators."
     elif revoke:
         members = operations.revoke_operator(current_runtime, email)
         if not members:
-            raise click.ClickException(f"No operator has the e-mail address {email}.")
+            raise click.ClickException(f"No operator has the email address {email}.")
         text = f"{email} is no longer an operator."
     else:
         try:

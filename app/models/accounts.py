@@ -12,7 +12,7 @@ from app.models.base import Base, BigId
 
 
 class Account(Base):
-    """A customer. Sites, keys, and quotas belong to it. It has the name and e-mail address of its first owner."""
+    """A customer. Sites, keys, and quotas belong to it. It has the name and email address of its first owner."""
 
     __tablename__ = "accounts"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - ids are never reused
@@ -21,7 +21,7 @@ class Account(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """E-mail address, trimmed and case-folded for comparisons."""
+    """Email address, trimmed and case-folded for comparisons."""
     password_hash: Mapped[str] = mapped_column(String(255), default="")
     """Always empty, since members have passwords. During an upgrade, old processes still use the column."""
     plan: Mapped[str] = mapped_column(String(32))
@@ -51,7 +51,7 @@ class DepartureReason(Base):
 
 
 class Member(Base):
-    """A person with a login. An e-mail address belongs to at most one member of each account."""
+    """A person with a login. An email address belongs to at most one member of each account."""
 
     __tablename__ = "members"
     __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
@@ -61,9 +61,9 @@ class Member(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """E-mail address, trimmed and case-folded for comparisons; or a unique placeholder, see ``shared_email_key``."""
+    """Email address, trimmed and case-folded for comparisons; or a unique placeholder, see ``shared_email_key``."""
     shared_email_key: Mapped[str | None] = mapped_column(String(254), index=True)
-    """E-mail address, trimmed and case-folded, if a member of another account had it first. In this case, ``email_key``
+    """Email address, trimmed and case-folded, if a member of another account had it first. In this case, ``email_key``
     is a placeholder."""
     email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
     """Whether the member has proved ownership of the mailbox; true for members from before this was required."""
@@ -92,7 +92,7 @@ class Member(Base):
 
     @property
     def compared_email(self) -> str:
-        """E-mail address, trimmed and case-folded for comparisons."""
+        """Email address, trimmed and case-folded for comparisons."""
         return self.shared_email_key or self.email_key
 
 
@@ -107,7 +107,7 @@ class Identity(Base):
     )
     issuer: Mapped[str] = mapped_column(String(255), primary_key=True)
     subject: Mapped[str] = mapped_column(String(255))
-    """The provider's permanent identifier for the person, since e-mail addresses may be reassigned."""
+    """The provider's permanent identifier for the person, since email addresses may be reassigned."""
     created_at: Mapped[datetime]
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
@@ -145,7 +145,7 @@ class Session(Base):
 
 
 class EmailChange(Base):
-    """A change of a member's e-mail address that can still be undone."""
+    """A change of a member's email address that can still be undone."""
 
     __tablename__ = "email_changes"
     __table_args__ = (
@@ -168,7 +168,7 @@ class EmailChange(Base):
 
 
 class EmailChangeLink(Base):
-    """A link that undoes an e-mail change. Each mail about the change contains a new link."""
+    """A link that undoes an email change. Each mail about the change contains a new link."""
 
     __tablename__ = "email_change_links"
     __table_args__ = (Index(None, "change_id"),)
@@ -191,7 +191,7 @@ class AuditEntry(Base):
     actor_id: Mapped[str | None] = mapped_column(String(32))
     """ID of the member or key."""
     actor_name: Mapped[str] = mapped_column(String(300))
-    """E-mail address of the member, or the key's name and the visible parts of its token."""
+    """Email address of the member, or the key's name and the visible parts of its token."""
     address: Mapped[str | None] = mapped_column(String(64))
     """Client's IP address (for IPv6, its network); ``NULL`` if the change was not made by a request."""
     action: Mapped[str] = mapped_column(String(16))

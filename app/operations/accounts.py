@@ -85,7 +85,7 @@ def get_user(session: Session, caller: Caller) -> Member:
 
 
 def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) -> Member:
-    """Change name, e-mail address, or password of the caller's user.
+    """Change name, email address, or password of the caller's user.
 
     For a session, changing the address or the password requires the current password and ends the other sessions. A key
     cannot change a password.
@@ -100,9 +100,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
             ErrorCode.INSUFFICIENT_PERMISSION, "A key cannot change a password; log in as the member to do this."
         )
     if "weekly_digest" in changes and not caller.has_owner_rights:
-        raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which e-mails the account receives."
-        )
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which emails the account receives.")
     proof = None
     if "current_password" in changes:
         proof = check_own_password(runtime, caller.account.id, member_id, changes["current_password"])
@@ -138,7 +136,7 @@ def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
     if is_moved:
         holder = "keys" if caller.member is None else caller.member.id
         window = WindowRequest(f"email:{caller.account.id}:{holder}", EMAIL_CHANGES, DAY_SECONDS)
-        count_attempt(runtime, [window], "changes of the e-mail address")
+        count_attempt(runtime, [window], "changes of the email address")
 
 
 def delete_own_account(runtime: Runtime, caller: Caller, password: str, reason: str) -> None:

@@ -365,7 +365,7 @@ def _browser(runtime: Runtime) -> Iterator[Finding]:
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:
     if not runtime.settings.sends_mail:
-        yield Finding("mail", "ok", "No e-mail is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
+        yield Finding("mail", "ok", "No email is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
         return
     connection = runtime.mailer.connection()
     try:

@@ -294,7 +294,7 @@ def write_digest(
     for matter in matters:
         blocks += [matter.text, Link(matter.link, public_url + matter.path)]
     blocks += [
-        f"The site search at {public_url} sends this e-mail automatically, on Mondays when there is something to "
+        f"The site search at {public_url} sends this email automatically, on Mondays when there is something to "
         "report.",
         Link("Unsubscribe", stop_url),
     ]

@@ -1,4 +1,4 @@
-"""Links in mails: confirming an e-mail address, undoing a change of it, and choosing a new password."""
+"""Links in mails: confirming an email address, undoing a change of it, and choosing a new password."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.wording import operator_text
 
 
 def show_change(runtime: Runtime, token: str) -> str:
-    """Return the e-mail address that an undo link restores.
+    """Return the email address that an undo link restores.
 
     Raises:
         ApiError: 400 if the link is no longer valid.
@@ -58,7 +58,7 @@ REQUESTS_PER_ADDRESS = 20
 
 
 def request_reset(runtime: Runtime, client: Client, email: str) -> None:
-    """Request a reset link for an e-mail address. The response does not reveal whether an account exists.
+    """Request a reset link for an email address. The response does not reveal whether an account exists.
 
     Raises:
         ApiError: 403 if mail or passwords are not in use; 429 after too many requests.
@@ -67,7 +67,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     if not runtime.settings.sends_mail:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send e-mail; ask {operator} for a new password."
+            ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send email; ask {operator} for a new password."
         )
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "requests for a new password")
@@ -156,8 +156,8 @@ def resend_confirmation(runtime: Runtime, caller: Caller) -> None:
         ApiError: 403 for a key, or if mail is not set up; 429 after too many requests.
     """
     if caller.member is None or not runtime.settings.sends_mail:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request an e-mail.")
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request an email.")
     window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
-    counted = count_attempt(runtime, [window], "e-mails")
+    counted = count_attempt(runtime, [window], "emails")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         emails.ask_member(session, get_member(session, caller.account.id, caller.member.id))

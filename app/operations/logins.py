@@ -59,7 +59,7 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     """Create an account and a session. Returns the owner, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 400 if the e-mail address is taken or the password is weak; 403 if registration is closed; 429 after
+        ApiError: 400 if the email address is taken or the password is weak; 403 if registration is closed; 429 after
             too many registrations.
     """
     if not runtime.settings.registration:
@@ -254,7 +254,7 @@ def refuse_without_passwords(runtime: Runtime) -> None:
 
 
 def wrong_credentials() -> ApiError:
-    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The email or password is incorrect.")
 
 
 def _failure_windows(runtime: Runtime, client: Client, email: str, attempts: int) -> list[WindowRequest]:
@@ -276,7 +276,7 @@ def _client_window(client: Client, attempts: int = 1) -> WindowRequest:
 def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
     """Return the rate limit windows for a member's wrong codes.
 
-    The windows count by member, not by e-mail address, because strangers can create members with another person's
+    The windows count by member, not by email address, because strangers can create members with another person's
     address in their own accounts.
     """
     return [

@@ -146,7 +146,7 @@ def finish(
         tokens = provider.exchange(response.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))
         if not (is_email(person.email) and person.email.isprintable()):
-            raise ResponseRejected("The provider returned no e-mail address.")
+            raise ResponseRejected("The provider returned no email address.")
     except ResponseRejected as error:
         log.warning("a login with the identity provider was rejected: %s", error)
         raise _refused(str(error)) from error
@@ -211,7 +211,7 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
 def _accept(runtime: Runtime, session: Session, person: Person, invitation: str, password_hash: str) -> Member:
     secret = runtime.settings.secret_key
     if not is_same_mailbox(invitations.get_open_invitation(session, invitation, secret).email, person.email):
-        raise _forbidden("The invitation is for a different e-mail address than the one you have at the provider.")
+        raise _forbidden("The invitation is for a different email address than the one you have at the provider.")
     member = invitations.accept_invitation(
         session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
     )
@@ -223,7 +223,7 @@ def _register(runtime: Runtime, session: Session, person: Person, password_hash:
     if oidc.is_linked_elsewhere(session, person.issuer, person.email):
         raise _forbidden(f"{person.email} already belongs to another person's account here; ask {_operator(runtime)}.")
     if not runtime.settings.registration:
-        raise _forbidden(f"There is no account with the e-mail address {person.email}; ask for an invitation.")
+        raise _forbidden(f"There is no account with the email address {person.email}; ask for an invitation.")
     owner = accounts.create_owner(
         session,
         name=person.name,

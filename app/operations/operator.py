@@ -58,13 +58,13 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str | N
         plan: ``None`` for the setting DEFAULT_PLAN.
 
     Raises:
-        ApiError: 400 for a taken e-mail address, a weak password, an unknown plan, or an invitation without mail.
+        ApiError: 400 for a taken email address, a weak password, an unknown plan, or an invitation without mail.
     """
     settings = runtime.settings
     plan = settings.default_plan if plan is None else plan
     _check_plan(runtime, plan)
     if password is None and not settings.sends_mail:
-        raise field_error("password", "required", "is required, because this service sends no e-mail")
+        raise field_error("password", "required", "is required, because this service sends no email")
     if password is None:
         # Nobody knows this password: the invited owner chooses one.
         password_hash = accounts.hash_password(secrets.token_urlsafe(32))
@@ -144,7 +144,7 @@ def delete_account(runtime: Runtime, account_id: int) -> None:
 
 
 def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
-    """Set the password of all members with this e-mail address, and end their sessions.
+    """Set the password of all members with this email address, and end their sessions.
 
     Returns the member of the oldest account; ``None`` if the address is unknown.
 
@@ -162,7 +162,7 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
 
 
 def reset_codes(runtime: Runtime, email: str) -> Member | None:
-    """Turn off two-factor authentication for all members with this e-mail address, for example after a lost phone.
+    """Turn off two-factor authentication for all members with this email address, for example after a lost phone.
 
     Returns the member of the oldest account; ``None`` if the address is unknown.
     """
@@ -196,7 +196,7 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
     with runtime.database.write() as session:
         members = [member for member in _members_of(session, email) if account_id in (None, member.account_id)]
         if not members:
-            raise ValueError(f"No member has the e-mail address {email}.")
+            raise ValueError(f"No member has the email address {email}.")
         if len(members) > 1:
             accounts_of = ", ".join(f"{member.account_id} ({member.account.name})" for member in members)
             raise ValueError(f"Several accounts have a member {email}; choose one with --account: {accounts_of}.")
@@ -211,7 +211,7 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
 
 
 def revoke_operator(runtime: Runtime, email: str) -> list[Member]:
-    """End the operator status of all members with this e-mail address, as of their next request; return them."""
+    """End the operator status of all members with this email address, as of their next request; return them."""
     with runtime.database.write() as session:
         members = [member for member in _members_of(session, email) if member.operator_since is not None]
         for member in members:

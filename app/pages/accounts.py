@@ -1,6 +1,6 @@
 """Registration and login, with a password or an OpenID Connect provider, and the profile.
 
-The profile has the name, e-mail address, password, two-factor authentication, sessions, and deletion of the account.
+The profile has the name, email address, password, two-factor authentication, sessions, and deletion of the account.
 """
 
 from __future__ import annotations
@@ -258,12 +258,12 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
         "codes_off": shown_fields(CurrentPasswordSchema(), {}, error if submitted == "codes_off" else None),
         "delete": shown_fields(AccountDeleteSchema(), {}, error if submitted == "delete" else None),
     }
-    forms["details"][-1]["optional"] = True  # The current password: only a new e-mail needs it.
+    forms["details"][-1]["optional"] = True  # The current password: only a new email needs it.
     return {"forms": forms, "failed": submitted if error else None, "banner": banner_of(error, forms[submitted])}
 
 
 def update_profile() -> Response:
-    """Save the name and e-mail address, or the password."""
+    """Save the name and email address, or the password."""
     refill_on_error(show_profile)
     changes = read_form(ProfileUpdateSchema(), leave_out_empty=("current_password",))
     accounts.update_profile(runtime(), current_caller(), changes)

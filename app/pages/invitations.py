@@ -61,12 +61,12 @@ def show_invitation(token: str, error: ApiError | None = None) -> str:
 
 
 def _unavailable_email(error: ApiError | None) -> str | None:
-    """Return the message if the invited e-mail address, which isn't a field of the form, can't become a member's."""
+    """Return the message if the invited email address, which isn't a field of the form, can't become a member's."""
     if error is None or not any(detail.field == "email" for detail in error.details):
         return None
     return (
-        "This e-mail address already belongs to a member of this account, or belonged to another member until a few "
-        "days ago, who can still reclaim it. Ask for an invitation to another e-mail address."
+        "This email address already belongs to a member of this account, or belonged to another member until a few "
+        "days ago, who can still reclaim it. Ask for an invitation to another email address."
     )
 
 

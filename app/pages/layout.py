@@ -59,16 +59,16 @@ NOTICES = {
     "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
-    "invitation-sent": "Invitation sent. The link in the e-mail works once, within seven days.",
+    "invitation-sent": "Invitation sent. The link in the email works once, within seven days.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
     "invitation-accepted": "Welcome! You’re now a member of this account.",
-    "reset-requested": "If an account with this e-mail address exists, we’ve sent it a link. "
+    "reset-requested": "If an account with this email address exists, we’ve sent it a link. "
     "The link works once, within 30 minutes. If you got one in the last ten minutes, use that one.",
     "password-reset": "Password changed. You were logged out everywhere. Log in with the new password.",
-    "email-restored": "Your e-mail address is restored. All members were logged out, and API keys are disabled. "
+    "email-restored": "Your email address is restored. All members were logged out, and API keys are disabled. "
     "We’ve sent you a link for choosing a new password.",
-    "email-confirmed": "Your e-mail address is confirmed.",
-    "confirmation-sent": "We’ve sent a link to your e-mail address. Open the link to confirm the address.",
+    "email-confirmed": "Your email address is confirmed.",
+    "confirmation-sent": "We’ve sent a link to your email address. Open the link to confirm the address.",
     "webhook-updated": "Webhook saved.",
     "webhook-on": "Webhook turned on.",
     "webhook-off": "Webhook turned off. Waiting deliveries were cancelled.",

@@ -1,4 +1,4 @@
-"""Pages behind links in e-mails: password resets, e-mail addresses, and the weekly digest."""
+"""Pages behind links in emails: password resets, email addresses, and the weekly digest."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def show_confirmation() -> Response:
 
 
 def _button_page(template: str, error: ApiError | None = None, email: str = "") -> str:
-    """Render a page whose button uses a link from an e-mail."""
+    """Render a page whose button uses a link from an email."""
     has_ended = "token" in field_problems(error)
     return render(
         template,
@@ -120,5 +120,5 @@ def _digest_page(*, is_done: bool) -> str:
 def _account_of_link() -> int:
     account_id = read_token(request.args.get("token", ""), runtime().settings.secret_key)
     if account_id is None:
-        raise field_error("token", "invalid", "is not valid; open the complete link from the e-mail")
+        raise field_error("token", "invalid", "is not valid; open the complete link from the email")
     return account_id

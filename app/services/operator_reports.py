@@ -28,7 +28,7 @@ class Queue:
     """Work that waits for a process.
 
     Attributes:
-        name: Plural noun for people, such as ``E-mails``.
+        name: Plural noun for people, such as ``Emails``.
         failing: Number of items whose last attempt failed; ``None`` if attempts are not recorded.
     """
 
@@ -58,7 +58,7 @@ def list_queues(session: Session) -> list[Queue]:
         Queue("Crawls running", runs.get("running", 0)),
         Queue("Indexes behind their documents", indexes, failing_indexes),
         Queue("Engine tasks", tasks, failing_tasks),
-        Queue("E-mails", mails),
+        Queue("Emails", mails),
         Queue("Webhook deliveries", deliveries, failing_deliveries),
     ]
 

@@ -230,14 +230,14 @@ def _find_key_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
-    """Whether the account's keys are blocked until its owner confirms the e-mail address; never without mail."""
+    """Whether the account's keys are blocked until its owner confirms the email address; never without mail."""
     return account.confirm_by is not None and runtime.settings.sends_mail and account.confirm_by <= now()
 
 
 def _unconfirmed() -> ApiError:
     return ApiError(
         ErrorCode.EMAIL_NOT_CONFIRMED,
-        "The e-mail address of the account's owner is not confirmed: open the link in the e-mail, or request "
+        "The email address of the account's owner is not confirmed: open the link in the email, or request "
         "another one on the dashboard.",
     )
 

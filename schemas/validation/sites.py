@@ -43,7 +43,7 @@ def domain_of(url: str) -> str:
 def complete_url(typed: str) -> str:
     """Add ``https://`` to a typed URL if only the scheme is missing; return anything else unchanged.
 
-    Text with a user part, such as an e-mail address, or without a dot in its host is not completed.
+    Text with a user part, such as an email address, or without a dot in its host is not completed.
     """
     return f"https://{match['address']}" if (match := _BARE_ADDRESS.fullmatch(typed.strip())) else typed
 

@@ -116,9 +116,9 @@ class TestRegistration:
             ("Passw0rd123!", "This is similar to a commonly used password."),
             ("1q2w3e4r5t", "This is a very common password."),
             ("10.10.2010", "Dates are often easy to guess."),
-            ("Joan Harbor 1", "It resembles the name or the e-mail address."),
-            ("joan.harbor", "It resembles the name or the e-mail address."),
-            ("keeper@lighthouse.example", "It resembles the name or the e-mail address."),
+            ("Joan Harbor 1", "It resembles the name or the email address."),
+            ("joan.harbor", "It resembles the name or the email address."),
+            ("keeper@lighthouse.example", "It resembles the name or the email address."),
         ],
     )
     def test_easily_guessed_password_is_rejected_with_the_reason(

@@ -58,7 +58,7 @@ class TestList:
 
 
 class TestProfiles:
-    """Each member has a separate name, e-mail address, and password."""
+    """Each member has a separate name, email address, and password."""
 
     def test_member_login_returns_the_shared_account(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")

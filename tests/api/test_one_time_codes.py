@@ -253,7 +253,7 @@ class TestLoggingIn:
     def test_member_with_the_same_email_in_another_account_cannot_lock_a_user_out(
         self, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller, is_one_address: bool
     ) -> None:
-        """Eve invites Ann's e-mail address to Eve's account, accepts the link herself, and guesses codes there."""
+        """Eve invites Ann's email address to Eve's account, accepts the link herself, and guesses codes there."""
         app, recovery = switch_on(tenant.browser, clock)
         joined = add_member(stranger, ANN, "owner", NEW_PASSWORD)
         begun = assert_ok(joined.post("/profile/totp", json={"current_password": NEW_PASSWORD}))

@@ -24,7 +24,7 @@ def log_in(app: Flask, email: str, password: str) -> Any:
 
 
 class TestUpdate:
-    """Name, e-mail, password."""
+    """Name, email, password."""
 
     def test_name_and_email_can_be_changed(self, shared_app: Flask) -> None:
         browser, account_id = register_browser(shared_app, "old@example.com")

@@ -1,4 +1,4 @@
-"""An e-mail address that belongs to several accounts, and choosing one of them at login."""
+"""An email address that belongs to several accounts, and choosing one of them at login."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_every_account_of_an_email_with_many_accounts_can_log_in(app: Flask, ten
 def test_every_ten_accounts_count_as_one_login_attempt(
     app: Flask, tenant: Tenant, many: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Password checks are slow: inviting an e-mail address to many accounts must not multiply an attack."""
+    """Password checks are slow: inviting an email address to many accounts must not multiply an attack."""
     compared: list[object] = []
     monkeypatch.setattr("app.services.accounts.accounts.check_password", lambda who, _: compared.append(who))
     for number in range(100):

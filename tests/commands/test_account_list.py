@@ -67,13 +67,13 @@ def test_table_output_contains_usage_and_quotas(app: Flask, used: Tenant) -> Non
         "documents",
         "sites",
         "keys",
-        "e-mail",
+        "email",
         "name",
     ]
     assert "  2 of 10 " in first
     assert " 1 of unlimited " in first
     assert "3 of 100,000" in second
-    assert first.index("searcher@") == second.index("indexer@") == head.index("e-mail")
+    assert first.index("searcher@") == second.index("indexer@") == head.index("email")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_member_can_be_made_operator_listed_and_revoked(app: Flask, tenant: Tena
 
 
 def test_unknown_address_is_rejected(app: Flask, tenant: Tenant) -> None:
-    assert "No member has the e-mail address" in run(app, "nobody@example.com", fails=True)
+    assert "No member has the email address" in run(app, "nobody@example.com", fails=True)
 
 
 def test_email_address_with_several_accounts_requires_the_account_option(

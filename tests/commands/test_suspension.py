@@ -247,7 +247,7 @@ def test_suspending_or_resuming_an_unknown_account_fails(app: Flask, command: st
     result = app.test_cli_runner().invoke(args=["account", command, "nobody@example.com"])
 
     assert result.exit_code == 1
-    assert "No account has the e-mail address nobody@example.com." in result.output
+    assert "No account has the email address nobody@example.com." in result.output
 
 
 def test_overlong_suspension_reason_is_rejected(tenant: Tenant) -> None:

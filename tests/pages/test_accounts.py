@@ -96,14 +96,14 @@ def test_registration_logs_the_user_in(app: Flask) -> None:
     ("field", "value", "problem"),
     [
         ("name", "  ", "Name must not be empty."),
-        ("email", "nobody", "E-mail must be an e-mail address."),
+        ("email", "nobody", "Email must be an email address."),
         ("password", "short", "Password must have at least 10 characters."),
         (
             "password",
             "1234567890",
             "Password is too easy to guess. This is a top-100 common password. Add another word or two.",
         ),
-        ("email", "", "E-mail must not be empty."),
+        ("email", "", "Email must not be empty."),
     ],
 )
 def test_invalid_registration_shows_form_with_input(passer_by: Person, field: str, value: str, problem: str) -> None:
@@ -124,7 +124,7 @@ def test_taken_email_is_reported_beside_its_field(app: Flask, tenant: Tenant) ->
     visitor.go("/register")
     response = visitor.send("Create account", name="Eve", email=tenant.email.upper(), password=PASSWORD)
     assert response.status_code == 400
-    assert visitor.problem_of("email") == "E-mail is already in use."
+    assert visitor.problem_of("email") == "Email is already in use."
 
 
 def test_failed_login_does_not_reveal_which_field_is_wrong(app: Flask, tenant: Tenant) -> None:
@@ -134,7 +134,7 @@ def test_failed_login_does_not_reveal_which_field_is_wrong(app: Flask, tenant: T
         visitor.go("/login")
         response = visitor.send("Log in", email=email, password="a wrong password")
         assert response.status_code == 401
-        assert visitor.alerts == ["The e-mail or password is incorrect."]
+        assert visitor.alerts == ["The email or password is incorrect."]
         assert "a wrong password" not in response.get_data(as_text=True)
         assert visitor.page.one("input", name="email").attributes["value"] == email
         answers.append(response.get_data(as_text=True).replace(email, ""))

@@ -61,7 +61,7 @@ def test_invitation_to_a_reclaimable_email_address_cannot_be_accepted(
     passer_by.go(url.removeprefix("http://localhost"))
     response = passer_by.send("Join", name="Eve", password=PASSWORD)
     assert response.status_code == 400
-    assert "Ask for an invitation to another e-mail address" in passer_by.alerts[0]
+    assert "Ask for an invitation to another email address" in passer_by.alerts[0]
 
 
 def test_used_invitation_link_is_reported(app: Flask, passer_by: Person, path: str) -> None:

@@ -58,9 +58,9 @@ def test_invalid_value_is_reported_beside_its_field(person: Person, tenant: Tena
     person.go(PATH)
     response = person.send("Create invitation", email="nobody")
     assert response.status_code == 400
-    assert person.problem_of("email") == "E-mail must be an e-mail address."
+    assert person.problem_of("email") == "Email must be an email address."
     person.send("Create invitation", email=tenant.email)
-    assert person.problem_of("email") == "E-mail already belongs to a member."
+    assert person.problem_of("email") == "Email already belongs to a member."
 
 
 def test_invitation_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:

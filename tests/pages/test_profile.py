@@ -15,7 +15,7 @@ def test_name_can_be_changed_and_email_requires_the_password(person: Person, ten
     person.press("Save", name="Anna")
     assert person.notice == "Profile saved.", "no password is needed for it"
     assert person.send("Save", email="anna@example.com").status_code == 400
-    problem = "Current password is required to change the e-mail address or the password."
+    problem = "Current password is required to change the email address or the password."
     assert person.problem_of("current_password") == problem
     assert person.page.one("input", name="email").attributes["value"] == "anna@example.com"
     person.press("Save", email="anna@example.com", current_password=PASSWORD)
@@ -27,7 +27,7 @@ def test_name_can_be_changed_and_email_requires_the_password(person: Person, ten
 def test_invalid_value_is_reported_beside_its_field(person: Person, stranger: Tenant) -> None:
     person.go("/profile/edit")
     assert person.send("Save", email=stranger.email, current_password=PASSWORD).status_code == 400
-    assert person.problem_of("email") == "E-mail is already in use."
+    assert person.problem_of("email") == "Email is already in use."
     assert person.page.one("input", name="email").attributes["value"] == stranger.email
 
 

@@ -15,7 +15,7 @@ from tests.service.stored import change
 pytestmark = pytest.mark.service
 
 OWNERS = 8
-SUBJECTS = ("Confirm your e-mail address", "Choose a new password")
+SUBJECTS = ("Confirm your email address", "Choose a new password")
 """Subjects of the mails for registration and for a forgotten password."""
 
 

@@ -92,7 +92,7 @@ class AccountRecord:
 
     Attributes:
         suspension: The operator's message to members of a suspended account; ``None`` if it is not suspended.
-        confirm_by: Deadline for an owner to confirm their e-mail address, after which keys stop; ``None`` if not
+        confirm_by: Deadline for an owner to confirm their email address, after which keys stop; ``None`` if not
             required.
     """
 

@@ -40,7 +40,7 @@ from app.storage.database import ROW_LOCK
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = "$argon2id$v=19$m=65536,t=3,p=4$X8aDstYCxVAyyAUqbep03Q$7seAC/6S+Pc9uEj0Kmtl8t9fM9sghwBG0PHpoMyjQqE"
-"""Hash for checking passwords of unknown e-mail addresses, so that known and unknown addresses take equally long.
+"""Hash for checking passwords of unknown email addresses, so that known and unknown addresses take equally long.
 
 It is a constant because computing it would take as long as loading a tenth of the program.
 """
@@ -71,7 +71,7 @@ def hash_new_password(password: str, *personal: str, field: str = "password") ->
     """Hash a password that a person chose, unless it is easy to guess. Call it outside a transaction.
 
     Args:
-        personal: The member's name and e-mail address.
+        personal: The member's name and email address.
         field: Name of the password's field in the request.
 
     Raises:
@@ -92,7 +92,7 @@ def check_password(member: Member | None, password: str) -> bool:
 
 
 def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
-    """Create an account with its first owner, whose e-mail address the operator vouches for.
+    """Create an account with its first owner, whose email address the operator vouches for.
 
     Raises:
         ApiError: 400 if the address is taken.
@@ -106,7 +106,7 @@ def create_owner(
     """Create an account and return its first owner.
 
     Args:
-        confirmed: Whether the e-mail address is known to be the owner's.
+        confirmed: Whether the email address is known to be the owner's.
 
     Raises:
         ApiError: 400 if the address is taken.
@@ -146,7 +146,7 @@ def update_profile(
 ) -> Member:
     """Change a member's ``name``, ``email``, or ``password_hash``, or the account's ``weekly_digest``.
 
-    A new password ends the member's other sessions. So does a new e-mail address, unless a key sets it. Both void
+    A new password ends the member's other sessions. So does a new email address, unless a key sets it. Both void
     password reset links sent earlier.
 
     Args:
@@ -252,8 +252,8 @@ def change_plan(
 
 
 def password_missing() -> ApiError:
-    """Return the 400 for changing the e-mail address or password without the current password."""
-    return field_error("current_password", "required", "is required to change the e-mail address or the password")
+    """Return the 400 for changing the email address or password without the current password."""
+    return field_error("current_password", "required", "is required to change the email address or the password")
 
 
 def password_incorrect() -> ApiError:

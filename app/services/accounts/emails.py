@@ -79,7 +79,7 @@ def _write_reset(session: Session, settings: Settings, mail: Mail) -> Composed |
             "If that was you, open this page:",
             Link("Choose a new password", _reset_link(session, settings, member, mail)),
             f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
-            "If you didn’t request this, ignore this e-mail; your password stays the same.",
+            "If you didn’t request this, ignore this email; your password stays the same.",
         ),
     )
 
@@ -179,9 +179,9 @@ def _write_account_invitation(session: Session, settings: Settings, mail: Mail) 
 CONFIRMATION_KIND = "email_confirmation"
 CONFIRMATION_PATH = "/email/confirm"
 KEYS_WORK_FOR = timedelta(days=1)
-"""Time for which the keys of a new account work without a confirmed e-mail address."""
+"""Time for which the keys of a new account work without a confirmed email address."""
 CONFIRMATION_VALID_FOR = timedelta(days=3)
-_PURPOSE = "confirmation of an e-mail"
+_PURPOSE = "confirmation of an email"
 
 
 def queue_confirmation(session: Session, owner: Member) -> None:
@@ -220,13 +220,13 @@ def _write_confirmation(session: Session, settings: Settings, mail: Mail) -> Com
     deadline = member.account.confirm_by
     stop = f" Otherwise, its API keys stop working on {moment_text(deadline)}." if deadline else ""
     return member.email, Letter(
-        "Confirm your e-mail address",
+        "Confirm your email address",
         (
-            f"{member.email} is the e-mail address of an account at {settings.public_url}. If this is your account, "
+            f"{member.email} is the email address of an account at {settings.public_url}. If this is your account, "
             f"open this page to confirm the address.{stop}",
             Link("Confirm the address", f"{settings.public_url}{CONFIRMATION_PATH}?token={token}"),
             f"The link is valid until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
-            "If this is not your account, ignore this e-mail.",
+            "If this is not your account, ignore this email.",
         ),
     )
 
@@ -354,10 +354,10 @@ def _write_change_notice(session: Session, settings: Settings, mail: Mail) -> Co
         else "logs you out everywhere and disables the account's API keys if you can manage them"
     )
     return change.email, Letter(
-        "Your e-mail address was changed",
+        "Your email address was changed",
         (
-            f"The e-mail address of your account at {settings.public_url} was changed{by}, from {change.email} to "
-            f"{member.email}. If you made this change, ignore this e-mail.",
+            f"The email address of your account at {settings.public_url} was changed{by}, from {change.email} to "
+            f"{member.email}. If you made this change, ignore this email.",
             "If you did not make it, open this page to undo the change:",
             Link("Undo the change", url),
             f"This restores your address, {ended}. You will then receive a link to choose a new password.",

@@ -44,7 +44,7 @@ class Person:
 def read_person(provider: Provider, response: Mapping[str, Any], nonce: str) -> Person:
     """Return the person identified by the provider's response to a code.
 
-    If the token contains no e-mail address, it is requested from the provider, as OpenID Connect Core 5.4 allows.
+    If the token contains no email address, it is requested from the provider, as OpenID Connect Core 5.4 allows.
 
     Raises:
         ResponseRejected: A claim is missing or invalid; the message explains it to the person.
@@ -59,10 +59,10 @@ def read_person(provider: Provider, response: Mapping[str, Any], nonce: str) -> 
             raise ResponseRejected("The provider returned a different person.")
     email, name = profile.get("email"), profile.get("name", claims.get("name"))
     if not isinstance(email, str) or not email:
-        raise ResponseRejected("The provider returned no e-mail address.")
+        raise ResponseRejected("The provider returned no email address.")
     # An unverified address is only a claim. Linking by it would let anyone take over the member with this address.
     if profile.get("email_verified") is not True:
-        raise ResponseRejected("The provider has not verified your e-mail address; verify it there first.")
+        raise ResponseRejected("The provider has not verified your email address; verify it there first.")
     display_name = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""
     return Person(provider.issuer, claims["sub"], email.strip(), display_name or email.partition("@")[0][:100])
 

@@ -1,4 +1,4 @@
-"""Members of an account. Every account has an owner, and has the name and e-mail address of its first owner."""
+"""Members of an account. Every account has an owner, and has the name and email address of its first owner."""
 
 from __future__ import annotations
 

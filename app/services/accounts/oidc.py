@@ -196,7 +196,7 @@ class Provider:
         """
         address = self.endpoints().userinfo
         if not address:
-            raise ResponseRejected("The provider returned no e-mail address.")
+            raise ResponseRejected("The provider returned no email address.")
         return self._call("GET", address, headers={"Authorization": f"Bearer {access_token}"})
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def find_linked_members(session: Session, issuer: str, subject: str) -> Sequence
 
 
 def find_linkable_members(session: Session, issuer: str, email: str, connects: int | None = None) -> list[Member]:
-    """Return the members whom a verified e-mail address identifies and who are not linked to this provider yet.
+    """Return the members whom a verified email address identifies and who are not linked to this provider yet.
 
     Excludes members whose address was set by a key: otherwise, a stolen key would be enough to take over the account.
 

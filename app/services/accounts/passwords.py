@@ -1,4 +1,4 @@
-"""Strength of new passwords: not a common one, not a pattern, and not the member's name or e-mail address.
+"""Strength of new passwords: not a common one, not a pattern, and not the member's name or email address.
 
 NIST SP 800-63B asks for such a check instead of rules about digits and symbols. zxcvbn estimates the number of
 guesses for an attacker who knows leaked passwords, dictionaries, names, keyboards, dates, and the member.
@@ -22,7 +22,7 @@ def refuse_weak_password(field: str, password: str, *personal: str) -> None:
 
     Args:
         field: Name of the password's field in the request.
-        personal: The member's name and e-mail address.
+        personal: The member's name and email address.
 
     Raises:
         ApiError: 400 with the reason.
@@ -35,7 +35,7 @@ def refuse_weak_password(field: str, password: str, *personal: str) -> None:
     if result.guesses >= MIN_GUESSES:
         return
     if zxcvbn(beginning).guesses >= MIN_GUESSES:
-        reason = "It resembles the name or the e-mail address."
+        reason = "It resembles the name or the email address."
     elif result.feedback is not None and result.feedback.warning is not None:
         reason = str(result.feedback.warning)
     else:

@@ -19,7 +19,7 @@ class Actor:
 
     Attributes:
         id: ID of the member or key.
-        name: E-mail address of the member, or name and visible token parts of the key.
+        name: Email address of the member, or name and visible token parts of the key.
         address: IP address of the request, if any.
     """
 

@@ -234,7 +234,7 @@ class Mailer:
                 self._away.forget_all_but(())
         except MailServerAway as error:
             self._away.note_failure(_SERVER)
-            log.warning("e-mails are waiting: %s", error)
+            log.warning("emails are waiting: %s", error)
         finally:
             connection.close()
         return sent_count

@@ -120,7 +120,7 @@ def queue_mail(
     a day.
 
     Args:
-        to: The recipient's e-mail address, as stored with accounts.
+        to: The recipient's email address, as stored with accounts.
         letter: The content, or ``None`` for a kind of mail that a writer composes when it is sent.
         kind: Name of the mail in the log, such as ``invitation``.
         account_id: The account that the mail is about. The mail is not sent if the account is deleted meanwhile.
@@ -190,7 +190,7 @@ def wire_address(email: str) -> Address:
     ascii_domain = idna_to_ascii(domain).decode("ascii")
     # The standard library decodes an address that looks like an encoded word, which may yield other addresses.
     if not local or not ascii_domain or not email.isprintable() or " " in email or "=?" in email:
-        raise ValueError("not a valid e-mail address")
+        raise ValueError("not a valid email address")
     return Address(username=local, domain=ascii_domain)
 
 

@@ -233,7 +233,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
             f"What you can do: {advice} Or ask {operator_text(contact)} for a larger plan.",
             place,
             Link("Your usage", f"{public_url}/dashboard"),
-            f"The site search at {public_url} sent this e-mail automatically.",
+            f"The site search at {public_url} sent this email automatically.",
         ),
     )
 
@@ -264,7 +264,7 @@ def write_letter(source: Source, site_name: str, reason: str, public_url: str) -
             "Its pages stay searchable as of the last successful crawl. Later changes may be missing.",
             Link("See the error and start a new run", f"{public_url}/api/sites/{source.site_id}/sources/{source.id}"),
             "You will not be notified of further failures until a crawl of this source succeeds.",
-            f"The site search at {public_url} sent this e-mail automatically.",
+            f"The site search at {public_url} sent this email automatically.",
         ),
     )
 
@@ -293,7 +293,7 @@ def write_notice(webhook: Webhook, public_url: str) -> Letter:
             "The list of deliveries shows what went wrong. Once the receiver works, turn the webhook on again there; "
             "you can resend the failed deliveries.",
             Link("View deliveries", f"{public_url}/api/webhooks/{webhook.id}"),
-            f"The site search at {public_url} sent this e-mail automatically.",
+            f"The site search at {public_url} sent this email automatically.",
         ),
     )
 
@@ -316,6 +316,6 @@ def write_invitation(invitation: Invitation, account: str, url: str, public_url:
             "and choose a password:",
             Link("Accept the invitation", url),
             f"The link works once, until {moment_text(invitation.expires_at)}.",
-            "If you do not know the sender, ignore this e-mail.",
+            "If you do not know the sender, ignore this email.",
         ),
     )

@@ -101,7 +101,7 @@ class AccountFilter:
     """A selection of accounts.
 
     Attributes:
-        text: Part of the name or e-mail address, in any case, or the ID; empty for all accounts.
+        text: Part of the name or email address, in any case, or the ID; empty for all accounts.
         plan: Name of the plan; ``None`` for all.
         status: ``active`` or ``suspended``; ``None`` for both.
     """

@@ -1,4 +1,4 @@
-"""Pages of an installation that sends e-mail."""
+"""Pages of an installation that sends email."""
 
 from tests.mail_installation import app, server, stranger, tenant
 

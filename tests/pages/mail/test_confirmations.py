@@ -1,4 +1,4 @@
-"""Confirming the e-mail address of a newly registered account, if the installation sends e-mail."""
+"""Confirming the email address of a newly registered account, if the installation sends email."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def new(app: Flask, clock: time_machine.Traveller) -> Tenant:
 
 
 def link_of(part: Runtime, server: MailServer) -> str:
-    """Return the path of the link in the last confirmation e-mail."""
+    """Return the path of the link in the last confirmation email."""
     part.mailer.send_due()
-    text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your e-mail address"][-1]
+    text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your email address"][-1]
     found = re.search(r"https://search\.example\.com(/email/confirm\?token=\S+)", text)
     assert found is not None
     return found[1]
@@ -56,7 +56,7 @@ def link_of(part: Runtime, server: MailServer) -> str:
 def confirm(app: Flask, link: str) -> Person:
     person = Person(app)
     person.go(link)
-    person.send("Confirm e-mail address")
+    person.send("Confirm email address")
     return person
 
 
@@ -71,14 +71,14 @@ def test_unconfirmed_accounts_keys_stop_after_a_day_until_confirmation(
     clock.shift(1)
     for kind in ("public", "search", "private"):
         body = assert_error(new.client(kind).get("/v1/client-info"), 403, "email_not_confirmed")
-        assert "open the link in the e-mail" in body["message"]
+        assert "open the link in the email" in body["message"]
     assert_ok(new.browser.get("/dashboard"))
 
     person = confirm(app, link)
     assert person.response.headers["Location"] == "/dashboard?notice=email-confirmed"
     for kind in ("public", "search", "private"):
         assert_ok(new.client(kind).get("/v1/client-info"))
-    assert "Confirm your e-mail address" not in person_of(new).go("/dashboard").text
+    assert "Confirm your email address" not in person_of(new).go("/dashboard").text
 
 
 def test_engine_keys_of_an_unconfirmed_account_stop_after_a_day(new: Tenant, clock: time_machine.Traveller) -> None:

@@ -21,7 +21,7 @@ WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 
 @pytest.fixture
 def link(tenant: Tenant) -> str:
-    """The path of the unsubscribe link in the tenant's e-mails."""
+    """The path of the unsubscribe link in the tenant's emails."""
     return unsubscribe_url("", SECRET, tenant.account_id)
 
 
@@ -131,4 +131,4 @@ def test_profile_without_mail_server_offers_no_digest(shared_app: Flask, ann: Te
     person = person_of(ann)
     person.go("/profile/edit")
 
-    assert "E-mails" not in person.page.text
+    assert "Emails" not in person.page.text

@@ -1,4 +1,4 @@
-"""After an e-mail address changes, the old address is notified and can undo the change for a week."""
+"""After an email address changes, the old address is notified and can undo the change for a week."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_key(tenant: Tenant, email: str) -> None:
 
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
-    """Return the recipient and link path of each delivered e-mail."""
+    """Return the recipient and link path of each delivered email."""
     part.mailer.send_due()
     mails = [
         (mail.to[0], re.findall(r"https://search\.example\.com(/\S+)$", mail.text, re.MULTILINE)[0])
@@ -52,7 +52,7 @@ def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
 
 
 def link_of(part: Runtime, server: MailServer, to: str = ANN) -> str:
-    """Return the link path of the only delivered e-mail."""
+    """Return the link path of the only delivered email."""
     ((recipient, path),) = told(part, server)
     assert recipient == to
     assert path.startswith("/email/undo?token=")
@@ -63,7 +63,7 @@ def undo(app: Flask, link: str) -> Person:
     person = Person(app)
     person.go(link)
     person.press(BUTTON)
-    assert person.notice.startswith("Your e-mail address is restored."), person.path
+    assert person.notice.startswith("Your email address is restored."), person.path
     return person
 
 
@@ -106,7 +106,7 @@ def test_old_email_address_is_notified_and_can_undo_a_leaked_keys_change(
     for client in (tenant.private, tenant.search, tenant.public):
         assert_error(client.get("/v1/client-info"), 401, "key_disabled")
     assert gateway.send({"q": "x"}).status_code == 200, "the site's own engine key is none of a key's"
-    assert not can_log_in(app, ANN), "whoever changed the e-mail may have set the password"
+    assert not can_log_in(app, ANN), "whoever changed the email may have set the password"
     ((recipient, link),) = told(part, server)
     assert recipient == ANN
     person.go(link)
@@ -299,7 +299,7 @@ def test_old_email_address_is_reserved_while_the_change_can_be_undone(
 def test_changed_email_stays_confirmed_only_for_the_same_mailbox(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, email: str
 ) -> None:
-    """Case folding can make another person's e-mail address equal."""
+    """Case folding can make another person's email address equal."""
     is_same = email.isascii()
     if not is_same:
         by_session(tenant.browser, "ann@strasse.example")
@@ -381,7 +381,7 @@ def test_undo_link_of_a_removed_member_is_invalid(
 
 
 def test_undo_token_is_not_stored_in_plain_text(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
-    """The mail queue does not contain it either: the link is created when the e-mail is sent."""
+    """The mail queue does not contain it either: the link is created when the email is sent."""
     by_key(tenant, NEW)
     with part.database.read() as session:
         assert session.scalar(select(func.count()).select_from(EmailChangeLink)) == 0

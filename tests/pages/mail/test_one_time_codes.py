@@ -1,4 +1,4 @@
-"""E-mails about one-time codes, and the effect of e-mailed links on the codes."""
+"""Emails about one-time codes, and the effect of emailed links on the codes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def log_in(app: Flask, password: str, email: str = ANN, **code: str) -> int:
 
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str, str]]:
-    """Return recipient, subject, and text of each delivered e-mail."""
+    """Return recipient, subject, and text of each delivered email."""
     part.mailer.send_due()
     mails = [(mail.to[0], str(mail.message["Subject"]), mail.text) for mail in server.mails]
     server.mails.clear()

@@ -1,4 +1,4 @@
-"""Password reset by e-mail: the link works once, for 30 minutes, and does not reveal whether an account exists."""
+"""Password reset by email: the link works once, for 30 minutes, and does not reveal whether an account exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.shared_servers import stored_bytes
 
 NEW_PASSWORD = "another good password"
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
-SENT = "If an account with this e-mail address exists, we’ve sent it a link."
+SENT = "If an account with this email address exists, we’ve sent it a link."
 
 
 def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) -> Person:
@@ -41,7 +41,7 @@ def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) ->
 
 
 def link_of(part: Runtime, server: MailServer) -> str:
-    """Return the link path of the only delivered e-mail."""
+    """Return the link path of the only delivered email."""
     part.mailer.send_due()
     (mail,) = server.mails
     server.mails.clear()
@@ -216,7 +216,7 @@ def test_reset_request_looks_up_no_account(app: Flask, tenant: Tenant, monkeypat
 def test_strangers_cannot_exhaust_the_reset_requests_of_an_email_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, email: str
 ) -> None:
-    """However often they ask, the owner gets a working link and is not flooded with e-mail."""
+    """However often they ask, the owner gets a working link and is not flooded with email."""
     with time_machine.travel(NOON, tick=False) as clock:
         for minute in range(60):
             for number in range(3):
@@ -251,7 +251,7 @@ def test_used_reset_link_can_be_replaced_immediately(
 def test_password_reset_removes_codes_of_an_unconfirmed_email_address(
     app: Flask, part: Runtime, stranger: Tenant, server: MailServer
 ) -> None:
-    """Otherwise a stranger could register another person's e-mail address and lock the owner out with codes."""
+    """Otherwise a stranger could register another person's email address and lock the owner out with codes."""
     for is_confirmed in (True, False):
         with part.database.write() as session:
             member = first_owner(session, stranger.account_id)

@@ -62,16 +62,16 @@ def assert_nobody_came(app: Flask, person: Person, said: str) -> None:
         pytest.param({"sub": ""}, "invalid_claim", id="an empty subject"),
         pytest.param({"sub": "s" * 256}, "no valid subject", id="a long subject"),
         pytest.param({"sub": 7}, "invalid_claim", id="a subject that is no text"),
-        pytest.param({"email_verified": False}, "has not verified", id="an unverified e-mail"),
-        pytest.param({"email_verified": None}, "has not verified", id="an e-mail of which it does not say"),
+        pytest.param({"email_verified": False}, "has not verified", id="an unverified email"),
+        pytest.param({"email_verified": None}, "has not verified", id="an email of which it does not say"),
         pytest.param({"email_verified": "true"}, "has not verified", id="a text that says true"),
         pytest.param({"email_verified": "false"}, "has not verified", id="a text that says false"),
         pytest.param({"exp": float("nan")}, "invalid_claim", id="an end that is no number"),
         pytest.param({"exp": float("inf")}, "invalid_claim", id="an end in eternity"),
         pytest.param({"iat": 2**62}, "invalid_claim", id="a beginning in eternity"),
         pytest.param({"email_verified": 1}, "has not verified", id="a number that says true"),
-        pytest.param({"email": ""}, "no e-mail address", id="an empty e-mail"),
-        pytest.param({"email": ["ann@example.com"]}, "no e-mail address", id="an e-mail that is no text"),
+        pytest.param({"email": ""}, "no email address", id="an empty email"),
+        pytest.param({"email": ["ann@example.com"]}, "no email address", id="an email that is no text"),
     ],
 )
 def test_id_token_with_an_invalid_claim_is_rejected(
@@ -285,12 +285,12 @@ def test_invalid_provider_configuration_is_rejected(
 @pytest.mark.parametrize(
     ("person", "said"),
     [
-        pytest.param({"email": "ann"}, "no e-mail address", id="no domain"),
-        pytest.param({"email": "ann@example.com, eve@example.com"}, "no e-mail address", id="two addresses"),
-        pytest.param({"email": "ann@example.com\nBcc: eve@example.com"}, "no e-mail address", id="a line of a header"),
-        pytest.param({"email": "a" * 300 + "@example.com"}, "no e-mail address", id="longer than an address may be"),
-        pytest.param({"email": "ann\x00@example.com"}, "no e-mail address", id="a NUL in the e-mail"),
-        pytest.param({"email": "ann\ud800@example.com"}, "no e-mail address", id="half a character in the e-mail"),
+        pytest.param({"email": "ann"}, "no email address", id="no domain"),
+        pytest.param({"email": "ann@example.com, eve@example.com"}, "no email address", id="two addresses"),
+        pytest.param({"email": "ann@example.com\nBcc: eve@example.com"}, "no email address", id="a line of a header"),
+        pytest.param({"email": "a" * 300 + "@example.com"}, "no email address", id="longer than an address may be"),
+        pytest.param({"email": "ann\x00@example.com"}, "no email address", id="a NUL in the email"),
+        pytest.param({"email": "ann\ud800@example.com"}, "no email address", id="half a character in the email"),
         pytest.param({"sub": "a\x00b"}, "no valid subject", id="a NUL in the subject"),
         pytest.param({"sub": "a\ud800b"}, "no valid subject", id="half a character in the subject"),
         pytest.param({"nonce": "a\ud800b"}, "another login", id="half a character in the nonce"),
@@ -356,11 +356,11 @@ def test_invitation_accepts_only_the_exact_email_address(app: Flask, provider: I
     provider.person |= {"email": "ann@stra\u00dfe.example"}
     person = come(app, provider, f"/login/oidc?invitation={token}")
     assert person.response.status_code == 403
-    assert "for a different e-mail address" in " ".join(person.alerts)
+    assert "for a different email address" in " ".join(person.alerts)
 
 
 def test_same_email_address_with_another_subject_is_rejected(app: Flask, provider: IdentityProvider) -> None:
-    """A former employee's e-mail address was reassigned, or the provider confuses people."""
+    """A former employee's email address was reassigned, or the provider confuses people."""
     first = come(app, provider)
     assert is_logged_in(first)
     provider.person["sub"] = "successor"

@@ -89,7 +89,7 @@ def test_operator_created_account_is_recognized_and_keeps_its_password(app: Flas
 
 
 class TestAnAddressTakenInAdvance:
-    """The provider's verification overrides an earlier registration of the same e-mail address."""
+    """The provider's verification overrides an earlier registration of the same email address."""
 
     def test_unconfirmed_accounts_password_sessions_and_keys_end(self, app: Flask, provider: IdentityProvider) -> None:
         attacker = register_tenant(app, ANN)
@@ -150,7 +150,7 @@ class TestAnAddressTakenInAdvance:
 
 
 def test_email_address_set_with_a_leaked_key_does_not_grant_the_account(app: Flask, provider: IdentityProvider) -> None:
-    """The finder of a leaked key sets their own e-mail address, which the provider has verified."""
+    """The finder of a leaked key sets their own email address, which the provider has verified."""
     tenant = register_tenant(app, "owner@example.com")
     assert_ok(tenant.private.put("/profile", json={"email": ANN}))
     thief = come(app, provider)
@@ -238,7 +238,7 @@ def test_closed_registration_admits_only_known_and_invited_people(tmp_path: Path
     link = person.page.first("a", "Join with Example").attributes["href"]
 
     provider.person |= {"email": "eve@example.com", "sub": "eve"}
-    assert "for a different e-mail address" in come(app, provider, link).alerts[0]
+    assert "for a different email address" in come(app, provider, link).alerts[0]
     provider.person |= {"email": ANN, "sub": "ann"}
     person.call("GET", provider.log_in(begin(person, link)))
     assert is_logged_in(person)

@@ -14,7 +14,7 @@ HOSTILE = '<script>alert("x")</script>'
 
 
 def names(person: Person) -> list[str]:
-    """The e-mail addresses on the page of accounts."""
+    """The email addresses on the page of accounts."""
     return [row.one("span", class_="help").text for row in person.page.one("tbody").all("tr")]
 
 

@@ -168,7 +168,7 @@ def test_unavailable_mail_server_is_contacted_once_for_many_mails(
 
     with part.database.read() as session:
         assert sorted(session.scalars(select(Mail.attempts))) == [0, 0, 0, 0, 1]
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["e-mails are waiting"]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["emails are waiting"]
 
 
 def test_undelivered_mail_is_dropped_and_logged_after_a_day(

@@ -39,7 +39,7 @@ def links_of(server: MailServer) -> list[str]:
 def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
-    """With the link in the response, inviters could join in another person's name, with that person's e-mail
+    """With the link in the response, inviters could join in another person's name, with that person's email
     address."""
     created = tenant.private.post("/api/invitations", json={"email": BO})
     invitation = assert_ok(created, 201)["invitation"]
