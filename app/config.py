@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from app.feature_settings import (
     FOOTER_LINKS,
+    email_problems,
     embedder_problems,
     link_problem,
-    mail_problems,
     oidc_problems,
     operator_problems,
     split_url,
@@ -173,7 +173,7 @@ class Settings:
         return Path(self.data_dir).absolute()
 
     @property
-    def sends_mail(self) -> bool:
+    def sends_email(self) -> bool:
         """Whether a mail server is configured."""
         return bool(self.smtp_url)
 
@@ -312,7 +312,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
         yield "DOCS_SEARCH_KEY must be a public key: it appears in pages."
-    yield from mail_problems(settings.smtp_url, settings.mail_from, settings.public_url, settings.operator_contact)
+    yield from email_problems(settings.smtp_url, settings.mail_from, settings.public_url, settings.operator_contact)
     yield from oidc_problems(
         issuer=settings.oidc_issuer,
         client=(settings.oidc_client_id, settings.oidc_client_secret),

@@ -1,4 +1,4 @@
-"""Parsing and checking settings of optional features: mail, embedders, providers, the operator API, and billing."""
+"""Parsing and checking settings of optional features: email, embedders, providers, the operator API, and billing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def parse_smtp_url(url: str) -> SmtpServer:
 
 
 def parse_sender(text: str) -> Address:
-    """Parse the sender of mails: ``search@example.com`` or ``Site Search <search@example.com>``.
+    """Parse the sender of emails: ``search@example.com`` or ``Site Search <search@example.com>``.
 
     Raises:
         ValueError: ``text`` is not a single address.
@@ -77,8 +77,8 @@ def parse_sender(text: str) -> Address:
     return Address(name, match["local"], match["domain"])
 
 
-def mail_problems(smtp_url: str, mail_from: str, public_url: str, operator_contact: str) -> Iterator[str]:
-    """Yield a sentence for each problem of the mail settings."""
+def email_problems(smtp_url: str, mail_from: str, public_url: str, operator_contact: str) -> Iterator[str]:
+    """Yield a sentence for each problem of the email settings."""
     for name, value, parse in (("SMTP_URL", smtp_url, parse_smtp_url), ("MAIL_FROM", mail_from, parse_sender)):
         try:
             if value:

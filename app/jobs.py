@@ -93,12 +93,12 @@ class Jobs:
             Job("sessions", 3600.0, partial(_delete_expired_rows, runtime)),
             self._alone("deleted-sites", 3600.0, partial(purge_deleted, runtime), apart=True),
             self._alone("click-lessons", 1800.0, partial(learn_due, runtime, self._stopping.is_set), apart=True),
-            Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
+            Job("mail", 2.0, partial(runtime.email_sender.send_due, self._stopping.is_set), apart=True),
             Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
             self._alone("quota-warnings", 60.0, partial(_warn_owners, runtime)),
             self._alone("usage-months", 600.0, partial(close_months, runtime.database, runtime.counters)),
         ]
-        if runtime.settings.sends_mail:
+        if runtime.settings.sends_email:
             queue = partial(queue_due_digests, runtime, self._stopping.is_set)
             self.jobs.append(self._alone("digests", 600.0, queue, apart=True))
         if runtime.vectorizer is not None:

@@ -39,7 +39,7 @@ from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.site_indexes import Rebuilder
-from app.services.mail.delivery import Mailer
+from app.services.mail.delivery import EmailSender
 from app.services.mail.notices import queue_notice
 from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
@@ -85,7 +85,7 @@ class Runtime:
     health: HealthMonitor
     waiting_events: WaitingEvents
     visitor_keys: VisitorKeys
-    mailer: Mailer
+    email_sender: EmailSender
     deliverer: Deliverer
     file_copies: FileCopies
     cpu_limits: CpuLimits
@@ -182,7 +182,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         health=HealthMonitor(settings.data_path, database, counters, engines),
         waiting_events=WaitingEvents(journals, database),
         visitor_keys=VisitorKeys(database, settings.secret_key),
-        mailer=Mailer(database, settings, emails.WRITERS),
+        email_sender=EmailSender(database, settings, emails.WRITERS),
         provider=_create_provider(settings),
         embedder=embedder,
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
@@ -211,7 +211,7 @@ def _create_provider(settings: Settings) -> Provider | None:
 
 
 def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
-    tell = partial(queue_notice, public_url=settings.public_url) if settings.sends_mail else None
+    tell = partial(queue_notice, public_url=settings.public_url) if settings.sends_email else None
     operator = None
     if settings.operator_webhook_url:
         # The operator, unlike customers, may use a private address.

@@ -29,7 +29,7 @@ class InvitationCreateSchema(BodySchema):
 
 
 class InvitationLinkAnswerSchema(SuccessSchema):
-    """An invitation. If the service sends no mail, it includes the link, which is never shown again."""
+    """An invitation. If the service sends no email, it includes the link, which is never shown again."""
 
     invitation = fields.Nested(InvitationSchema, required=True)
     url = fields.Url(

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from app.models import Mail
+from app.models import QueuedEmail
 from app.services.sites import get_site
 from tests.backends.contract.case import settle
 
@@ -169,9 +169,9 @@ def add_member(tenant: Tenant, email: str, role: str, password: str = PASSWORD) 
 
 def mailed_link(app: Flask, email: str) -> str:
     """Return the link in the last unsent invitation to an email address."""
-    of_address = select(Mail.text).where(Mail.kind == "invitation", Mail.recipient == email)
+    of_address = select(QueuedEmail.text).where(QueuedEmail.kind == "invitation", QueuedEmail.recipient == email)
     with app.extensions["runtime"].database.read() as session:
-        text = session.scalars(of_address.order_by(Mail.id.desc())).first()
+        text = session.scalars(of_address.order_by(QueuedEmail.id.desc())).first()
     assert text is not None
     return next(line for line in text.splitlines() if "/invitations/" in line)
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from app.models import Member
 from app.runtime import Runtime
 from app.services.accounts.members import confirm_email
-from app.services.mail.letters import discard_mails
+from app.services.mail.letters import discard_queued_emails
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer, mail_server, mail_settings
@@ -53,4 +53,4 @@ def confirm_everybody(part: Runtime) -> None:
     with part.database.write() as session:
         for member in session.scalars(select(Member)):
             confirm_email(member)
-        discard_mails(session)
+        discard_queued_emails(session)

@@ -23,7 +23,7 @@ USER, PASSWORD = "site search", "p@ss/word"
 
 @dataclass
 class Delivered:
-    """A mail that the server accepted.
+    """An email that the server accepted.
 
     Attributes:
         to: The recipients of the envelope.
@@ -121,7 +121,7 @@ def mail_server(
         tls: Context for TLS from the start of the connection.
         starttls: Context for STARTTLS.
         wants_login: Whether clients log in as :data:`USER`.
-        login_without_tls: Whether passwords without STARTTLS, and mails without a password, are accepted.
+        login_without_tls: Whether passwords without STARTTLS, and emails without a password, are accepted.
         utf8: Whether non-ASCII email addresses are supported.
         port: A fixed port, such as the port of an earlier server.
     """
@@ -143,7 +143,7 @@ def mail_server(
 
 
 def mail_settings(server: MailServer) -> dict[str, str]:
-    """Return settings of an installation that sends its mails to ``server``."""
+    """Return settings of an installation that sends its emails to ``server``."""
     return {
         "smtp_url": server.url,
         "mail_from": "Site Search <search@example.com>",

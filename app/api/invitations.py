@@ -60,7 +60,7 @@ def list_invitations(page: dict[str, Any]) -> dict[str, Any]:
 def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create an invitation. Its link works once, for seven days.
 
-    The link is sent to the invited email address. If the service doesn't send mail, the link is in `url` for you to
+    The link is sent to the invited email address. If the service doesn't send email, the link is in `url` for you to
     share, and is never shown again. A key can't invite owners.
     """
     issued = operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))

@@ -16,7 +16,7 @@ from app.commands.cli import OperatorCommand
 from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.site_indexes import renew_indexes
-from app.services.mail.letters import discard_mails
+from app.services.mail.letters import discard_queued_emails
 from app.services.webhooks import discard_waiting
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
@@ -96,7 +96,7 @@ def restore(file: Path, force: bool) -> None:
             )
         with restored_tables(current_runtime.database, file, manifest) as session:
             renew_indexes(session, current_runtime.engines)
-            discard_mails(session)
+            discard_queued_emails(session)
             discard_waiting(session)
             session.flush()
             # The secret is written before the tables are committed. After a crash in between, the database is still

@@ -60,7 +60,7 @@ def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
             reader,
             SharedTurns(runtime.database),
             agent,
-            settings.public_url if settings.sends_mail else None,
+            settings.public_url if settings.sends_email else None,
             browser,
             public_network,
         )

@@ -1,4 +1,4 @@
-"""Tables for accounts: members, logins, identities, outgoing mails, and the audit log."""
+"""Tables for accounts: members, logins, identities, outgoing emails, and the audit log."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class EmailChange(Base):
 
 
 class EmailChangeLink(Base):
-    """A link that undoes an email change. Each mail about the change contains a new link."""
+    """A link that undoes an email change. Each email about the change contains a new link."""
 
     __tablename__ = "email_change_links"
     __table_args__ = (Index(None, "change_id"),)
@@ -208,31 +208,31 @@ class AuditEntry(Base):
     """Complete search settings before the change, as stored; ``NULL`` for other objects and old entries."""
 
 
-class Mail(Base):
-    """A mail that the mail server has not accepted yet. The row is deleted once the mail is accepted or expires."""
+class QueuedEmail(Base):
+    """An email that the mail server has not accepted yet. The row is deleted once the email is accepted or expires."""
 
     __tablename__ = "mails"
     __table_args__ = (Index(None, "account_id"), Index(None, "expires_at"))
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     account_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
-    """The account that the mail is about, with which it is deleted; ``NULL`` if none, or not known yet."""
+    """The account that the email is about, with which it is deleted; ``NULL`` if none, or not known yet."""
     kind: Mapped[str] = mapped_column(String(32))
-    """Type of mail, which appears in the log. The text of some types is written only when they are sent."""
+    """Type of email, which appears in the log. The text of some types is written only when they are sent."""
     recipient: Mapped[str] = mapped_column(String(254))
     subject: Mapped[str] = mapped_column(Text)
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(Text)
-    """URL for one-click unsubscribing; empty for mails without a subscription."""
+    """URL for one-click unsubscribing; empty for emails without a subscription."""
     message_key: Mapped[str] = mapped_column(String(32), unique=True)
     """Identifier that is the same in every attempt, so that duplicates can be recognized."""
     attempts: Mapped[int] = mapped_column(default=0)
-    """Number of claims. A process may finish the mail only while the number is the same as when it claimed the mail."""
+    """Number of claims. A process may finish the email only while the number is the same as at its claim."""
     due_at: Mapped[datetime]
-    """Earliest time of the next claim. Claiming the mail sets this to the end of the lease."""
+    """Earliest time of the next claim. Claiming the email sets this to the end of the lease."""
     expires_at: Mapped[datetime]
-    """Time after which the mail is no longer sent."""
+    """Time after which the email is no longer sent."""
     created_at: Mapped[datetime]
 
 

@@ -108,7 +108,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
         raise accounts.password_missing()
     if "new_password" in changes:
         changes = {**changes, "password_hash": _hash_own_password(runtime, caller, changes)}
-    if "email" in changes and runtime.settings.sends_mail:
+    if "email" in changes and runtime.settings.sends_email:
         _count_email_change(runtime, caller, changes["email"])
     return write(
         runtime,
@@ -118,7 +118,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
         member_id=member_id,
         kept_session=caller.session_hash or None,
         proof=proof,
-        notify_old_address=runtime.settings.sends_mail,
+        notify_old_address=runtime.settings.sends_email,
     )
 
 
@@ -233,7 +233,7 @@ def _lock(session: Session, own: MemberRecord) -> Member:
 
 def _queue_switch_notice(runtime: Runtime, session: Session, member: Member) -> None:
     settings = runtime.settings
-    if settings.sends_mail:
+    if settings.sends_email:
         one_time_codes.queue_switch_notice(
             session, member, settings.public_url, operator_text(settings.operator_contact)
         )

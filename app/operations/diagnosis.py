@@ -29,7 +29,7 @@ from app.services.embedding.local_server import (
     open_fastembed,
 )
 from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
-from app.services.mail.delivery import MailServerAway, count_late
+from app.services.mail.delivery import MailServerUnavailable, count_late
 from app.services.operator_reports import describe_missing_engine, list_engine_usage, missing_engine_remedy
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
@@ -81,7 +81,7 @@ def diagnose(
             ("indexes", lambda: _indexes(runtime)),
             ("runs", lambda: _runs(runtime)),
             ("tasks", lambda: _tasks(runtime)),
-            ("mail", lambda: _mail(runtime)),
+            ("mail", lambda: _mail_server(runtime)),
             ("login", lambda: _login(runtime)),
             ("embedder", lambda: _embedder(runtime)),
             ("browser", lambda: _browser(runtime)),
@@ -363,14 +363,14 @@ def _browser(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("browser", "ok", f"Chromium {version} draws pages.")
 
 
-def _mail(runtime: Runtime) -> Iterator[Finding]:
-    if not runtime.settings.sends_mail:
+def _mail_server(runtime: Runtime) -> Iterator[Finding]:
+    if not runtime.settings.sends_email:
         yield Finding("mail", "ok", "No email is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
         return
-    connection = runtime.mailer.connection()
+    connection = runtime.email_sender.connection()
     try:
         connection.connect()
-    except MailServerAway as error:
+    except MailServerUnavailable as error:
         remedy = "Start it, or correct the address, user, and password in SMTP_URL."
         yield Finding("mail", "problem", f"The mail server is unavailable: {error}", remedy)
     else:
@@ -380,5 +380,5 @@ def _mail(runtime: Runtime) -> Iterator[Finding]:
     with runtime.database.read() as session:
         late = count_late(session, now() - STUCK)
     if late:
-        message = f"{counted(late, 'mail')} waiting for over ten minutes."
+        message = f"{counted(late, 'email')} waiting for over ten minutes."
         yield Finding("mail", "warning", message, "Look for `mail` in the log; the service retries them for a day.")

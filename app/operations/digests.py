@@ -21,7 +21,7 @@ from app.runtime import Runtime
 from app.services.access.credentials import site_record
 from app.services.analytics.reports import get_analytics
 from app.services.inbox import search_now
-from app.services.mail.letters import Block, Letter, Link, Listing, queue_mail
+from app.services.mail.letters import Block, Letter, Link, Listing, queue_email
 from app.services.search.search import Searcher
 from app.services.sites import count_documents
 from app.storage.database import ROW_LOCK, Database
@@ -259,7 +259,7 @@ def _queue(runtime: Runtime, account_id: int, week: date, sites: Sequence[SiteMi
             return False
         stop_url = unsubscribe_url(settings.public_url, settings.secret_key, account_id)
         letter = write_digest(sites, settings.public_url, stop_url, matters)
-        queue_mail(session, account.email, letter, kind=KIND, account_id=account_id, unsubscribe_url=stop_url)
+        queue_email(session, account.email, letter, kind=KIND, account_id=account_id, unsubscribe_url=stop_url)
         return True
 
 

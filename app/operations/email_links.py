@@ -1,4 +1,4 @@
-"""Links in mails: confirming an email address, undoing a change of it, and choosing a new password."""
+"""Links in emails: confirming an email address, undoing a change of it, and choosing a new password."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
 
 
 REQUESTS_PER_ADDRESS = 20
-"""Maximum number of requests per hour from one IP address. Mails to one mailbox are limited when they are sent."""
+"""Maximum number of requests per hour from one IP address. Emails to one mailbox are limited when they are sent."""
 
 
 def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     """Request a reset link for an email address. The response does not reveal whether an account exists.
 
     Raises:
-        ApiError: 403 if mail or passwords are not in use; 429 after too many requests.
+        ApiError: 403 if email or passwords are not in use; 429 after too many requests.
     """
     refuse_without_passwords(runtime)
-    if not runtime.settings.sends_mail:
+    if not runtime.settings.sends_email:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send email; ask {operator} for a new password."
@@ -121,7 +121,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
 
 
 MAILS_PER_MEMBER = 5
-"""Maximum number of mails per hour that a member can request."""
+"""Maximum number of emails per hour that a member can request."""
 
 
 def check_confirmation(runtime: Runtime, token: str) -> Member:
@@ -153,9 +153,9 @@ def resend_confirmation(runtime: Runtime, caller: Caller) -> None:
     """Send another confirmation link to the caller's address, unless it is already confirmed.
 
     Raises:
-        ApiError: 403 for a key, or if mail is not set up; 429 after too many requests.
+        ApiError: 403 for a key, or if email is not set up; 429 after too many requests.
     """
-    if caller.member is None or not runtime.settings.sends_mail:
+    if caller.member is None or not runtime.settings.sends_email:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request an email.")
     window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "emails")

@@ -16,16 +16,16 @@ from app.services.access.callers import Caller, Client
 from app.services.access.rights import Role
 from app.services.accounts import accounts, invitations
 from app.services.audit_log.actors import acting
-from app.services.mail.letters import queue_mail
+from app.services.mail.letters import queue_email
 from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
 MAILED_INVITATIONS = 30
-"""Maximum number of invitations per hour that an account can send by mail."""
+"""Maximum number of invitations per hour that an account can send by email."""
 
 
 def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str | None]:
-    """Invite a person. Returns the invitation, and the token of its link unless the link was sent by mail.
+    """Invite a person. Returns the invitation, and the token of its link unless the link was sent by email.
 
     Raises:
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit; 429
@@ -50,21 +50,21 @@ def _issue(
 ) -> tuple[Invitation, str | None]:
     """Mail the link of a new token to the invited address. Without a mail server, return it for the inviter to pass on.
 
-    If mail is set up, the inviter does not see the link and so cannot join in the name of the invited person.
+    If email is set up, the inviter does not see the link and so cannot join in the name of the invited person.
     """
     settings, account_id = runtime.settings, caller.account.id
-    if settings.sends_mail:
+    if settings.sends_email:
         window = WindowRequest(f"invitations:{account_id}", MAILED_INVITATIONS, HOUR_SECONDS)
         count_attempt(runtime, [window], "invitations")
     with runtime.database.write() as session:
         invitation, token = step(
-            session, account_id, settings.secret_key, by=caller.member_id, is_mailed=settings.sends_mail
+            session, account_id, settings.secret_key, by=caller.member_id, is_mailed=settings.sends_email
         )
-        if not settings.sends_mail:
+        if not settings.sends_email:
             return invitation, token
         account = get_account(session, account_id)
         letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
-        queue_mail(session, invitation.email, letter, kind=INVITATION_KIND, account_id=account_id)
+        queue_email(session, invitation.email, letter, kind=INVITATION_KIND, account_id=account_id)
         return invitation, None
 
 

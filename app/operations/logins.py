@@ -73,7 +73,7 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
         owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan
         )
-        if runtime.settings.sends_mail:
+        if runtime.settings.sends_email:
             queue_confirmation(session, owner)
         notify_operator(session, runtime.settings, ACCOUNT_CREATED, owner.account)
         login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key, client)
@@ -231,7 +231,7 @@ def _use_code(runtime: Runtime, session: Session, client: Client, member: Member
     with acting(client.member(member.email, member.id)):
         use = one_time_codes.accept(member, code, runtime.settings.secret_key)
         session.flush()
-    if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_mail:
+    if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_email:
         one_time_codes.queue_recovery_notice(session, member, runtime.settings.public_url)
     return use
 

@@ -54,16 +54,16 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str | N
     """Create an account with its owner.
 
     Args:
-        password: The owner's password. ``None`` invites the owner by mail to choose one.
+        password: The owner's password. ``None`` invites the owner by email to choose one.
         plan: ``None`` for the setting DEFAULT_PLAN.
 
     Raises:
-        ApiError: 400 for a taken email address, a weak password, an unknown plan, or an invitation without mail.
+        ApiError: 400 for a taken email address, a weak password, an unknown plan, or an invitation without email.
     """
     settings = runtime.settings
     plan = settings.default_plan if plan is None else plan
     _check_plan(runtime, plan)
-    if password is None and not settings.sends_mail:
+    if password is None and not settings.sends_email:
         raise field_error("password", "required", "is required, because this service sends no email")
     if password is None:
         # Nobody knows this password: the invited owner chooses one.
@@ -184,7 +184,7 @@ def list_operators(session: Session) -> Sequence[Member]:
 def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -> Member:
     """Make a member an operator of the service.
 
-    Anyone can register with an address that is not theirs. So the address must be confirmed if the service sends mail,
+    Anyone can register with an address that is not theirs. So the address must be confirmed if the service sends email,
     and the account must be given if the address has several. The member's sessions without a one-time code end.
 
     Args:
@@ -201,7 +201,7 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
             accounts_of = ", ".join(f"{member.account_id} ({member.account.name})" for member in members)
             raise ValueError(f"Several accounts have a member {email}; choose one with --account: {accounts_of}.")
         member = members[0]
-        if runtime.settings.sends_mail and not member.email_confirmed:
+        if runtime.settings.sends_email and not member.email_confirmed:
             raise ValueError(f"{email} is not confirmed: the member may be a stranger. Confirm the address first.")
         if member.operator_since is None:
             member.operator_since = now()

@@ -220,7 +220,7 @@ def show_profile(error: ApiError | None = None) -> str:
         "profile.html",
         user=user,
         account=user.account,
-        sends_mail=runtime().settings.sends_mail,
+        sends_email=runtime().settings.sends_email,
         has_passwords=runtime().settings.password_login,
         provider="" if connected else runtime().settings.provider_name,
         sessions=sessions,
@@ -231,7 +231,7 @@ def show_profile(error: ApiError | None = None) -> str:
 def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
     """Return the page's forms, with the error in the form that was submitted."""
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
-    marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
+    marks = {"delete": "reason", "password": "new_password", "email": "weekly_digest"}
     submitted = next((form for form, field in marks.items() if field in request.form), "details")
     if request.path.startswith("/profile/totp"):
         submitted = "codes_off" if request.method == "DELETE" else "codes"
@@ -248,10 +248,10 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
             error if submitted == "password" else None,
             leave_out=("name", "email", "weekly_digest"),
         ),
-        "mails": shown_fields(
+        "email": shown_fields(
             ProfileUpdateSchema(),
             values,
-            error if submitted == "mails" else None,
+            error if submitted == "email" else None,
             leave_out=("name", "email", "current_password", "new_password"),
         ),
         "codes": shown_fields(CurrentPasswordSchema(), {}, error if submitted == "codes" else None),

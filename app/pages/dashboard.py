@@ -121,7 +121,7 @@ def show_dashboard() -> str:
         figures=make_figures(analytics)[:MAJOR_FIGURES],
         sites=listed_sites,
         is_box_used=box_used,
-        unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,
+        unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_email else user,
         site_total=total,
         deleted=deleted,
         with_examples=with_examples,

@@ -52,7 +52,7 @@ def render_members(error: ApiError | None = None) -> str:
         link=link,
         new_invitation=invitation,
         now=now(),
-        sends_mail=runtime().settings.sends_mail,
+        sends_email=runtime().settings.sends_email,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import BigInteger, func, select, type_coerce
 from sqlalchemy.orm import Session
 
-from app.models import Account, EngineTask, Mail, SearchEvent, Site, Source, SourceRun, UsageDay, WebhookDelivery
+from app.models import Account, EngineTask, QueuedEmail, SearchEvent, Site, Source, SourceRun, UsageDay, WebhookDelivery
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.reports import EPOCH
 from app.services.analytics.search_times import MAX_SEARCHES, DayTimes, percentiles
@@ -47,7 +47,7 @@ def list_queues(session: Session) -> list[Queue]:
     indexes, failing_indexes = session.execute(
         select(func.count(), func.count(Site.indexing_error)).where(Site.applied_revision < Site.revision)
     ).one()
-    mails = session.scalar(select(func.count()).select_from(Mail)) or 0
+    queued_emails = session.scalar(select(func.count()).select_from(QueuedEmail)) or 0
     deliveries, failing_deliveries = session.execute(
         select(func.count(), func.count().filter(WebhookDelivery.attempts > 0)).where(
             WebhookDelivery.status == "waiting"
@@ -58,7 +58,7 @@ def list_queues(session: Session) -> list[Queue]:
         Queue("Crawls running", runs.get("running", 0)),
         Queue("Indexes behind their documents", indexes, failing_indexes),
         Queue("Engine tasks", tasks, failing_tasks),
-        Queue("Emails", mails),
+        Queue("Emails", queued_emails),
         Queue("Webhook deliveries", deliveries, failing_deliveries),
     ]
 

@@ -83,7 +83,7 @@ class Deliverer:
 
     Args:
         secret_key: The server's secret, from which webhook secrets derive.
-        tell: Notifies the owner of a webhook that was turned off; ``None`` if mail is not set up.
+        tell: Notifies the owner of a webhook that was turned off; ``None`` if email is not set up.
         operator: Receiver of the operator's events, if any.
     """
 

@@ -230,8 +230,8 @@ def _find_key_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
-    """Whether the account's keys are blocked until its owner confirms the email address; never without mail."""
-    return account.confirm_by is not None and runtime.settings.sends_mail and account.confirm_by <= now()
+    """Whether the account's keys are blocked until its owner confirms the email address; never without email."""
+    return account.confirm_by is not None and runtime.settings.sends_email and account.confirm_by <= now()
 
 
 def _unconfirmed() -> ApiError:

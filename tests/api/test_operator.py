@@ -538,7 +538,7 @@ class TestInvitations:
     def invite(self, part: Runtime, operator: ApiClient, server: MailServer) -> str:
         body = {"name": "Bo", "email": "bo@example.com", "plan": "starter"}
         assert_ok(operator.post(ACCOUNTS, json=body), 201)
-        part.mailer.send_due()
+        part.email_sender.send_due()
         (mail,) = server.mails
         assert mail.to == ["bo@example.com"]
         (link,) = re.findall(
@@ -564,7 +564,7 @@ class TestInvitations:
         command = ["account", "create", "--email", "bo@example.com", "--name", "Bo", "--invite"]
         result = app.test_cli_runner().invoke(args=command)
         assert (result.exit_code, "invitation is on its way" in result.output) == (0, True), result.output
-        part.mailer.send_due()
+        part.email_sender.send_due()
 
         assert ["/password/reset?token=" in mail.text for mail in server.mails] == [True]
 
@@ -579,7 +579,7 @@ class TestInvitations:
         try:
             body = {"name": "Bo", "email": "bo@example.com"}
             assert_ok(ApiClient(made, TOKEN).post(ACCOUNTS, json=body), 201)
-            made.extensions["runtime"].mailer.send_due()
+            made.extensions["runtime"].email_sender.send_due()
             (mail,) = server.mails
             assert "https://search.example.com/login" in mail.text
             assert "password" not in mail.text
@@ -594,7 +594,7 @@ class TestInvitations:
             clock.shift(6 * 86_400)
             assert app.test_client().get(link).status_code == 200
             app.test_client().post("/password/forgot", data={"email": "bo@example.com"})
-            part.mailer.send_due()
+            part.email_sender.send_due()
             assert [mail.to for mail in server.mails] == [["bo@example.com"]] * 2
             clock.shift(2 * 86_400)
             assert app.test_client().get(link).status_code == 400
@@ -606,7 +606,7 @@ class TestInvitations:
         account = assert_ok(operator.post(ACCOUNTS, json=body), 201)["account"]
         assert_ok(operator.delete(f"{ACCOUNTS}/{account['id']}"))
 
-        part.mailer.send_due()
+        part.email_sender.send_due()
 
         assert server.mails == []
 

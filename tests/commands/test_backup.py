@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Table, select, text
 
 from app.models import Base, EngineCredential, Member, Site
 from app.runtime import Runtime
-from app.services.mail.letters import Letter, queue_mail
+from app.services.mail.letters import Letter, queue_email
 from app.services.webhook_delivery import secret_of
 from app.storage import backup_file
 from app.storage.database import Database
@@ -129,7 +129,7 @@ def test_site_ids_are_not_reused_after_a_restore(filled: Tenant, other: Flask, f
 @pytest.mark.slow
 def test_queued_mails_are_not_restored(filled: Tenant, other: Flask, file: Path) -> None:
     with runtime_of(filled.app).database.write() as session:
-        queue_mail(session, "ann@example.com", Letter("Hello", ()), kind="test")
+        queue_email(session, "ann@example.com", Letter("Hello", ()), kind="test")
 
     run(filled.app, "backup", str(file))
     run(other, "restore", str(file))

@@ -24,7 +24,7 @@ from app.models import EngineTask, Site, SourceRun
 from app.operations import diagnosis, machine_checks
 from app.runtime import Runtime
 from app.services.embedding.local_server import ModelFile
-from app.services.mail.letters import Letter, queue_mail
+from app.services.mail.letters import Letter, queue_email
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
@@ -291,11 +291,11 @@ def test_unreachable_mail_server_and_delayed_mail_are_reported(installation: Ten
         assert examine(installation, **settings, SMTP_URL=server.url) == (0, {})
         then = now() - timedelta(minutes=11)
         with time_machine.travel(then), part_of(installation).database.write() as session:
-            queue_mail(session, "bo@example.com", Letter("Late", ()), kind="test")
+            queue_email(session, "bo@example.com", Letter("Late", ()), kind="test")
         status, wrong = examine(installation, **settings, SMTP_URL=server.url)
 
     assert status == 0
-    assert wrong["mail"]["message"] == "1 mail waiting for over ten minutes."
+    assert wrong["mail"]["message"] == "1 email waiting for over ten minutes."
 
 
 def test_invalid_mail_settings_are_reported_without_the_password(installation: Tenant) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.service
 
 OWNERS = 8
 SUBJECTS = ("Confirm your email address", "Choose a new password")
-"""Subjects of the mails for registration and for a forgotten password."""
+"""Subjects of the emails for registration and for a forgotten password."""
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +47,17 @@ def test_mails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
 
     for server in servers:
         server.kill()
-    # End the five-minute claim of a mail that was claimed at the moment of the kill.
+    # End the five-minute claim of an email that was claimed at the moment of the kill.
     change(servers[0], "UPDATE mails SET due_at = created_at")
     asked = [(email, subject) for email in emails for subject in SUBJECTS]
-    with mail_server(port=mail_port) as mails:
+    with mail_server(port=mail_port) as emails:
         for server in servers:
             server.start()
             requests.get(f"{server.base_url}/login", timeout=60)
 
         def all_have_come() -> None:
-            assert {(mail.to[0], mail.message["Subject"]) for mail in mails.mails} == set(asked)
+            assert {(mail.to[0], mail.message["Subject"]) for mail in emails.mails} == set(asked)
 
         eventually(all_have_come, seconds=60)
 
-    assert Counter((mail.to[0], mail.message["Subject"]) for mail in mails.mails) == dict.fromkeys(asked, 1)
+    assert Counter((mail.to[0], mail.message["Subject"]) for mail in emails.mails) == dict.fromkeys(asked, 1)

@@ -1,7 +1,7 @@
 """Accounts: registration, passwords, profiles, plans, suspension, and deletion.
 
 The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. People prove their
-identity with a link sent by mail (``emails.py``), a code (``one_time_codes.py``), or a login with an identity provider
+identity with a link sent by email (``emails.py``), a code (``one_time_codes.py``), or a login with an identity provider
 (``oidc.py``, ``id_tokens.py``). New passwords are checked in ``passwords.py``.
 """
 
@@ -52,7 +52,7 @@ class PasswordProof:
 
     Attributes:
         password_hash: Hash that the password was compared with; ``None`` if no password is required: for the operator,
-            and for a link sent by mail.
+            and for a link sent by email.
     """
 
     password_hash: str | None
@@ -153,7 +153,7 @@ def update_profile(
         member_id: The member to change; ``None`` for the first owner, when the caller is a key.
         kept_session: The session to keep.
         proof: Evidence of the current password, required to change a member's address or password.
-        notify_old_address: Whether to mail a link that undoes the change to the old address. True if mail is set up.
+        notify_old_address: Whether to email a link that undoes the change to the old address. True if email is set up.
 
     Raises:
         ApiError: 400 if the address is taken or the password is missing; 403 if the password has changed meanwhile; 404

@@ -1,10 +1,10 @@
-"""Links in mails that prove who receives them: confirming an address, undoing a change of it, resetting a password.
+"""Links in emails that prove who receives them: confirming an address, undoing a change of it, resetting a password.
 
 A new owner receives a link to confirm the address; without confirmation, the account's keys stop working after a day.
 When an address is changed, the old address receives a link that can undo the change for a week.
 
-A link to reset a password works once, for 30 minutes, and only its hash is stored. A request only queues a mail to the
-address that was entered. The account is looked up, and the link created, when the mail is sent. A request therefore
+A link to reset a password works once, for 30 minutes, and only its hash is stored. A request only queues an email to
+the entered address. The account is looked up, and the link created, when the email is sent. A request therefore
 behaves the same, and takes equally long, for every address, so it does not reveal accounts.
 """
 
@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.config import Settings
 from app.errors import ApiError, field_error
-from app.models import Account, EmailChange, EmailChangeLink, Mail, Member, PasswordReset
+from app.models import Account, EmailChange, EmailChangeLink, Member, PasswordReset, QueuedEmail
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.rights import Role
@@ -36,13 +36,13 @@ from app.services.accounts.members import (
     set_email,
 )
 from app.services.accounts.one_time_codes import switch_off
-from app.services.mail.letters import Composed, Letter, Link, Writer, queue_mail
+from app.services.mail.letters import Composed, Letter, Link, Writer, queue_email
 from app.services.sites import get_account
 from app.tokens import hash_token, read_signed, sign
 from app.wording import moment_text
 
 RESET_KIND = "password_reset"
-"""Kind of the mails in the queue."""
+"""Kind of the emails in the queue."""
 RESET_VALID_FOR = timedelta(minutes=30)
 """Lifetime of a link."""
 RESET_PAUSE = timedelta(minutes=10)
@@ -53,23 +53,23 @@ Requests are not limited by address; otherwise, an attacker could use up the lim
 
 
 def request_reset(session: Session, email: str) -> None:
-    """Queue a mail with a reset link to the member with this address. Does nothing for unknown addresses."""
-    queue_mail(session, email, None, kind=RESET_KIND, expires_at=now() + RESET_VALID_FOR)
+    """Queue an email with a reset link to the member with this address. Does nothing for unknown addresses."""
+    queue_email(session, email, None, kind=RESET_KIND, expires_at=now() + RESET_VALID_FOR)
 
 
-def _write_reset(session: Session, settings: Settings, mail: Mail) -> Composed | None:
-    """Write a mail with a reset link.
+def _write_reset(session: Session, settings: Settings, email: QueuedEmail) -> Composed | None:
+    """Write an email with a reset link.
 
     Skips unknown addresses, addresses set by a key while the change can still be undone, and members who received a
     link in the last ten minutes.
     """
-    # Case folding also finds similar addresses of other people. The mail goes to the stored address, never to the
+    # Case folding also finds similar addresses of other people. The email goes to the stored address, never to the
     # entered one.
-    matches = find_members(session, mail.recipient)
-    exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
+    matches = find_members(session, email.recipient)
+    exact = [member for member in matches if is_same_mailbox(member.email, email.recipient)] or matches[:1]
     members = find_owners_of(session, exact[0].email) if exact else []
     # Only the first attempt checks for a fresh link: a retry must not be suppressed by the link of an earlier attempt.
-    if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
+    if not members or (email.attempts == 1 and _has_fresh_link(session, members, email.expires_at)):
         return None
     member = members[0]
     return member.email, Letter(
@@ -77,22 +77,22 @@ def _write_reset(session: Session, settings: Settings, mail: Mail) -> Composed |
         (
             f"We received a request to reset the password of your account at {settings.public_url} ({member.email}). "
             "If that was you, open this page:",
-            Link("Choose a new password", _reset_link(session, settings, member, mail)),
-            f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
+            Link("Choose a new password", _reset_link(session, settings, member, email)),
+            f"The link works once and is valid until {moment_text(email.expires_at)}, 30 minutes after the request.",
             "If you didn’t request this, ignore this email; your password stays the same.",
         ),
     )
 
 
 def _new_link(settings: Settings, path: str) -> tuple[str, str]:
-    """Return the URL of a new link, and the hash of its token, which is created when the mail is sent."""
+    """Return the URL of a new link, and the hash of its token, which is created when the email is sent."""
     token = secrets.token_urlsafe(32)
     return f"{settings.public_url}{path}?token={token}", hash_token(token, settings.secret_key)
 
 
-def _reset_link(session: Session, settings: Settings, member: Member, mail: Mail) -> str:
+def _reset_link(session: Session, settings: Settings, member: Member, email: QueuedEmail) -> str:
     url, token_hash = _new_link(settings, "/password/reset")
-    session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
+    session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=email.expires_at))
     return url
 
 
@@ -152,15 +152,17 @@ ACCOUNT_INVITATION_VALID_FOR = timedelta(days=7)
 
 
 def invite_owner(session: Session, account: Account) -> None:
-    """Queue a mail that invites the owner of a new account to choose a password."""
+    """Queue an email that invites the owner of a new account to choose a password."""
     expires_at = now() + ACCOUNT_INVITATION_VALID_FOR
-    queue_mail(session, account.email, None, kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at)
+    queue_email(
+        session, account.email, None, kind=ACCOUNT_INVITATION_KIND, account_id=account.id, expires_at=expires_at
+    )
 
 
-def _write_account_invitation(session: Session, settings: Settings, mail: Mail) -> Composed:
-    """Write a mail that invites the owner of an account that the operator created."""
-    assert mail.account_id is not None  # invite_owner() sets it.
-    owner, public_url = first_owner(session, mail.account_id), settings.public_url
+def _write_account_invitation(session: Session, settings: Settings, email: QueuedEmail) -> Composed:
+    """Write an email that invites the owner of an account that the operator created."""
+    assert email.account_id is not None  # invite_owner() sets it.
+    owner, public_url = first_owner(session, email.account_id), settings.public_url
     opening = f"{owner.account.name} has an account at {public_url}, and {owner.email} is its owner."
     if not settings.password_login:
         link = Link("Log in", f"{public_url}/login")
@@ -169,8 +171,8 @@ def _write_account_invitation(session: Session, settings: Settings, mail: Mail) 
         "Your account is ready: choose a password",
         (
             f"{opening} Open this page to choose a password, then log in:",
-            Link("Choose a password", _reset_link(session, settings, owner, mail)),
-            f"The link works once and is valid until {moment_text(mail.expires_at)}. After that, request another "
+            Link("Choose a password", _reset_link(session, settings, owner, email)),
+            f"The link works once and is valid until {moment_text(email.expires_at)}. After that, request another "
             f"one at {public_url}/password/forgot.",
         ),
     )
@@ -191,8 +193,8 @@ def queue_confirmation(session: Session, owner: Member) -> None:
 
 
 def ask_member(session: Session, member: Member) -> None:
-    """Queue a mail with a confirmation link."""
-    queue_mail(session, member.email, None, kind=CONFIRMATION_KIND, account_id=member.account_id)
+    """Queue an email with a confirmation link."""
+    queue_email(session, member.email, None, kind=CONFIRMATION_KIND, account_id=member.account_id)
 
 
 def get_confirmed(session: Session, token: str, secret: str) -> Member:
@@ -209,10 +211,10 @@ def get_confirmed(session: Session, token: str, secret: str) -> Member:
     return member
 
 
-def _write_confirmation(session: Session, settings: Settings, mail: Mail) -> Composed | None:
-    """Write a confirmation mail, except to members who have confirmed already or changed their address."""
-    members = find_members(session, mail.recipient)
-    member = next((each for each in members if each.account_id == mail.account_id), None)
+def _write_confirmation(session: Session, settings: Settings, email: QueuedEmail) -> Composed | None:
+    """Write a confirmation email, except to members who have confirmed already or changed their address."""
+    members = find_members(session, email.recipient)
+    member = next((each for each in members if each.account_id == email.account_id), None)
     if member is None or member.email_confirmed:
         return None
     # Signed, not stored: a link may be used repeatedly, and the address in it voids it when the address changes.
@@ -238,7 +240,7 @@ CHANGE_PATH = "/email/undo"
 
 
 def note_change(session: Session, member: Member, before: str, *, was_confirmed: bool, by_key: bool) -> None:
-    """Record a change of a member's address, so that it can be undone, and queue a mail to the old address.
+    """Record a change of a member's address, so that it can be undone, and queue an email to the old address.
 
     Args:
         member: The member, with the new address. The account must be locked.
@@ -266,7 +268,7 @@ def note_change(session: Session, member: Member, before: str, *, was_confirmed:
             expires_at=expires_at,
         )
     )
-    queue_mail(session, before, None, kind=CHANGE_KIND, account_id=member.account_id, expires_at=expires_at)
+    queue_email(session, before, None, kind=CHANGE_KIND, account_id=member.account_id, expires_at=expires_at)
 
 
 def find_last_change(session: Session, member_id: int) -> EmailChange | None:
@@ -333,12 +335,12 @@ def delete_expired_changes(session: Session) -> None:
     session.execute(delete(EmailChange).where(EmailChange.id.in_(free)))
 
 
-def _write_change_notice(session: Session, settings: Settings, mail: Mail) -> Composed | None:
-    """Write a mail about a changed address, unless the change was already undone."""
+def _write_change_notice(session: Session, settings: Settings, email: QueuedEmail) -> Composed | None:
+    """Write an email about a changed address, unless the change was already undone."""
     change = session.scalar(
         select(EmailChange)
         .join(Member, Member.id == EmailChange.member_id)
-        .where(Member.account_id == mail.account_id, EmailChange.email_key == email_key(mail.recipient))
+        .where(Member.account_id == email.account_id, EmailChange.email_key == email_key(email.recipient))
         .order_by(EmailChange.id.desc())
         .limit(1)
     )
@@ -372,4 +374,4 @@ WRITERS: Mapping[str, Writer] = {
     CONFIRMATION_KIND: _write_confirmation,
     CHANGE_KIND: _write_change_notice,
 }
-"""Writers of the mails with links, by kind."""
+"""Writers of the emails with links, by kind."""

@@ -140,7 +140,7 @@ def accept_invitation(
     """Add the holder of the link as a member. A second concurrent use gets a 404.
 
     Args:
-        confirmed: Whether the person's address is already confirmed by other means. A link that was sent only by mail
+        confirmed: Whether the person's address is already confirmed by other means. A link that was sent only by email
             also confirms it.
 
     Raises:

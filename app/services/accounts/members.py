@@ -48,7 +48,7 @@ def find_members(session: Session, email: str) -> Sequence[Member]:
 
 
 def first_owner(session: Session, account_id: int) -> Member:
-    """Return the account's first owner, who represents it for keys, commands, and mails.
+    """Return the account's first owner, who represents it for keys, commands, and emails.
 
     Raises:
         ApiError: 401 if the account was deleted.

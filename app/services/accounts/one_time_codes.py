@@ -18,12 +18,12 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.services.mail.letters import Letter, queue_mail
+from app.services.mail.letters import Letter, queue_email
 from app.tokens import hash_token
 from app.wording import counted
 
 KIND = "one_time_codes"
-"""Kind of the mails in the queue."""
+"""Kind of the emails in the queue."""
 SET_UP_FOR = timedelta(minutes=15)
 """Time within which the first code of a new app must be entered."""
 RECOVERY_CODES = 10
@@ -116,7 +116,7 @@ def switch_off(member: Member) -> None:
 
 
 def queue_switch_notice(session: Session, member: Member, public_url: str, operator: str) -> None:
-    """Queue a mail about turning two-factor authentication on or off. Call this only if mail is set up.
+    """Queue an email about turning two-factor authentication on or off. Call this only if email is set up.
 
     Args:
         operator: The contact for help, as text.
@@ -137,7 +137,7 @@ def queue_switch_notice(session: Session, member: Member, public_url: str, opera
 
 
 def queue_recovery_notice(session: Session, member: Member, public_url: str) -> None:
-    """Queue a mail about the use of a recovery code. Call this only if mail is set up."""
+    """Queue an email about the use of a recovery code. Call this only if email is set up."""
     remaining_codes = counted(len(member.recovery_hashes), "recovery code")
     text = (
         f"Your account at {public_url} ({member.email}) was accessed with the password and a recovery code. You have "
@@ -148,7 +148,7 @@ def queue_recovery_notice(session: Session, member: Member, public_url: str) -> 
 
 
 def _queue(session: Session, member: Member, subject: str, text: str) -> None:
-    queue_mail(session, member.email, Letter(subject, (text,)), kind=KIND, account_id=member.account_id)
+    queue_email(session, member.email, Letter(subject, (text,)), kind=KIND, account_id=member.account_id)
 
 
 def code_required() -> ApiError:

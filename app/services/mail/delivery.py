@@ -1,4 +1,4 @@
-"""Sending queued mails over SMTP."""
+"""Sending queued emails over SMTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.clock import Backoff, Pauses, now
 from app.config import Settings
 from app.feature_settings import SmtpServer, parse_sender, parse_smtp_url
-from app.models import Mail
+from app.models import QueuedEmail
 from app.models.base import has_come
 from app.services.mail.letters import Draft, Writer, build_message
 from app.storage.database import Database
@@ -28,23 +28,23 @@ from app.wording import counted
 TIMEOUT_SECONDS = 30.0
 """Seconds that the server may be silent."""
 LONGEST_SECONDS = 120.0
-"""Seconds that sending one mail may take in total."""
+"""Seconds that sending one email may take in total."""
 
 
-class MailServerAway(Exception):
-    """The server cannot be reached or rejects this sender, so no mail can be sent now."""
+class MailServerUnavailable(Exception):
+    """The server cannot be reached or rejects this sender, so no email can be sent now."""
 
 
-class MailDeferred(Exception):
-    """The server did not accept this mail yet, or it is unknown whether it did."""
+class EmailDeferred(Exception):
+    """The server did not accept this email yet, or it is unknown whether it did."""
 
 
-class MailRefused(Exception):
-    """The server will never accept this mail."""
+class EmailRejected(Exception):
+    """The server will never accept this email."""
 
 
 class SmtpConnection:
-    """Connection to an SMTP server, opened with the first mail and reopened after a failure.
+    """Connection to an SMTP server, opened with the first email and reopened after a failure.
 
     ``smtps://`` uses TLS from the first byte; ``smtp://`` uses it if the server offers STARTTLS. Certificates are
     checked, and passwords are sent over TLS only, unless the server is on this machine.
@@ -59,10 +59,10 @@ class SmtpConnection:
         self._smtp: smtplib.SMTP | None = None
 
     def send(self, message: EmailMessage) -> None:
-        """Hand over a mail.
+        """Hand over an email.
 
         Raises:
-            MailServerAway, MailDeferred, MailRefused: The server did not accept it, or did not confirm it in time.
+            MailServerUnavailable, EmailDeferred, EmailRejected: The server did not accept the email, or not in time.
         """
         smtp = self.connect()
         sender, recipient = (message[name].addresses[0].addr_spec for name in ("From", "To"))
@@ -70,31 +70,31 @@ class SmtpConnection:
             with _deadline(smtp):
                 smtp.send_message(message, sender, [recipient])
         except smtplib.SMTPRecipientsRefused as error:
-            raise _refusal(*error.recipients[recipient]) from error
+            raise _rejection(*error.recipients[recipient]) from error
         except smtplib.SMTPSenderRefused as error:
-            raise MailServerAway(
-                f"The server rejected the sender: {_format_reply(error.smtp_code, error.smtp_error)}"
+            raise MailServerUnavailable(
+                f"The server rejected the sender: {_format_response(error.smtp_code, error.smtp_error)}"
             ) from error
         except smtplib.SMTPDataError as error:
-            raise _refusal(error.smtp_code, error.smtp_error) from error
+            raise _rejection(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:
-            raise MailRefused(str(error)) from error
+            raise EmailRejected(str(error)) from error
         except OSError as error:
-            # The state of the dialog is unknown, so the next mail gets a new connection.
+            # The state of the dialog is unknown, so the next email gets a new connection.
             self.close()
-            raise MailDeferred(f"The connection ended: {error}") from error
+            raise EmailDeferred(f"The connection ended: {error}") from error
 
     def connect(self) -> smtplib.SMTP:
         """Connect, and log in if the URL contains a user.
 
         Raises:
-            MailServerAway: The connection or the login failed.
+            MailServerUnavailable: The connection or the login failed.
         """
         if self._smtp is None or self._smtp.sock is None:
             try:
                 self._smtp = self._open()
             except OSError as error:
-                raise MailServerAway(_explained(error)) from error
+                raise MailServerUnavailable(_explained(error)) from error
         return self._smtp
 
     def _open(self) -> smtplib.SMTP:
@@ -159,39 +159,39 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
         timer.cancel()
 
 
-def _refusal(code: int, words: bytes | str) -> MailRefused | MailDeferred:
+def _rejection(code: int, words: bytes | str) -> EmailRejected | EmailDeferred:
     # RFC 5321: codes from 500 are permanent failures, codes from 400 temporary failures.
-    return (MailRefused if 500 <= code < 600 else MailDeferred)(_format_reply(code, words))
+    return (EmailRejected if 500 <= code < 600 else EmailDeferred)(_format_response(code, words))
 
 
 def _explained(error: OSError) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
-        return _format_reply(error.smtp_code, error.smtp_error)
+        return _format_response(error.smtp_code, error.smtp_error)
     return str(error) or type(error).__name__
 
 
-def _format_reply(code: int, words: bytes | str) -> str:
+def _format_response(code: int, words: bytes | str) -> str:
     text = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
     return f"{code} {' '.join(text.split())}"
 
 
 CLAIM = timedelta(minutes=5)
-"""Time for which a process claims a mail, longer than SMTP may take. After that, another process sends it again."""
+"""Time for which a process claims an email, longer than SMTP may take. After that, another process sends it again."""
 PAUSES = Pauses(10.0, 900.0)
 """Pauses before a failed mail is retried."""
 AT_ONCE = 100
-"""Maximum number of mails in one pass."""
+"""Maximum number of emails in one pass."""
 _SERVER = 0
 
 log = logging.getLogger(__name__)
 
 
-class Mailer:
-    """Sends queued mails through one server.
+class EmailSender:
+    """Sends queued emails through one server.
 
     Args:
         settings: The server, the sender, and the base URL of links.
-        writers: Writers by kind, for mails that are written when they are sent.
+        writers: Writers by kind, for emails that are written when they are sent.
     """
 
     def __init__(self, database: Database, settings: Settings, writers: Mapping[str, Writer]):
@@ -209,16 +209,16 @@ class Mailer:
         return SmtpConnection(parse_smtp_url(self._settings.smtp_url), parse_sender(self._settings.mail_from).domain)
 
     def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Discard expired mails, then send due mails until none is left or the server fails.
+        """Discard expired emails, then send due emails until none is left or the server fails.
 
-        A mail is handed over between claiming and deleting its row. If the process ends in between, or the server's
+        An email is handed over between claiming and deleting its row. If the process ends in between, or the server's
         last response is lost, another process sends it again with the same ``Message-ID``.
 
         Args:
-            is_stopping: Returns whether to stop before the next mail.
+            is_stopping: Returns whether to stop before the next email.
 
         Returns:
-            Number of mails that the server accepted.
+            Number of emails that the server accepted.
         """
         self._give_up()
         if not self._settings.smtp_url or (_SERVER in self._away and not self._away.due()):
@@ -226,13 +226,13 @@ class Mailer:
         sent_count, connection, sender = 0, self.connection(), parse_sender(self._settings.mail_from)
         try:
             for _ in range(AT_ONCE):
-                mail = None if is_stopping() else self._claim()
-                if mail is None:
+                email = None if is_stopping() else self._claim()
+                if email is None:
                     break
-                sent_count += self._send(connection, sender, mail)
+                sent_count += self._send(connection, sender, email)
                 # The server works again, so the next failure starts with the shortest pause.
                 self._away.forget_all_but(())
-        except MailServerAway as error:
+        except MailServerUnavailable as error:
             self._away.note_failure(_SERVER)
             log.warning("emails are waiting: %s", error)
         finally:
@@ -241,103 +241,103 @@ class Mailer:
 
     def _give_up(self) -> None:
         with self._database.read() as session:
-            if session.scalar(select(Mail.id).where(Mail.expires_at <= now()).limit(1)) is None:
+            if session.scalar(select(QueuedEmail.id).where(QueuedEmail.expires_at <= now()).limit(1)) is None:
                 return
         with self._database.write() as session:
             late = session.scalars(
-                # Another process is discarding locked mails.
-                select(Mail).where(Mail.expires_at <= now(), _is_free()).with_for_update(skip_locked=True)
+                # Another process is discarding locked emails.
+                select(QueuedEmail).where(QueuedEmail.expires_at <= now(), _is_free()).with_for_update(skip_locked=True)
             ).all()
-            for mail in late:
-                session.delete(mail)
-        for mail in late:
-            tried = counted(mail.attempts, "attempt")
-            log.error("gave up %s after %s", _describe(mail), tried)
+            for email in late:
+                session.delete(email)
+        for email in late:
+            tried = counted(email.attempts, "attempt")
+            log.error("gave up %s after %s", _describe(email), tried)
 
-    def _claim(self) -> Mail | None:
+    def _claim(self) -> QueuedEmail | None:
         with self._database.read() as session:
             # Reads do not queue behind other writers, and usually there is nothing to send.
-            if session.scalar(select(Mail.id).where(_is_free()).limit(1)) is None:
+            if session.scalar(select(QueuedEmail.id).where(_is_free()).limit(1)) is None:
                 return None
         with self._database.write() as session:
-            mail = session.scalar(
-                select(Mail)
-                .where(_is_free(), Mail.expires_at > now())
-                # Mails with short-lived links, such as password resets, come first.
-                .order_by(Mail.expires_at, Mail.id)
+            email = session.scalar(
+                select(QueuedEmail)
+                .where(_is_free(), QueuedEmail.expires_at > now())
+                # Emails with short-lived links, such as password resets, come first.
+                .order_by(QueuedEmail.expires_at, QueuedEmail.id)
                 .limit(1)
                 .with_for_update(skip_locked=True)
             )
-            if mail is not None:
-                mail.attempts += 1
+            if email is not None:
+                email.attempts += 1
                 # The claim expires if this process dies.
-                mail.due_at = now() + CLAIM
-        return mail
+                email.due_at = now() + CLAIM
+        return email
 
-    def _send(self, connection: SmtpConnection, sender: Address, mail: Mail) -> bool:
-        """Return whether the server accepted the mail."""
+    def _send(self, connection: SmtpConnection, sender: Address, email: QueuedEmail) -> bool:
+        """Return whether the server accepted the email."""
         try:
-            draft = self._write(mail)
+            draft = self._write(email)
             if draft is not None:
                 message = build_message(
                     draft,
                     sender,
-                    message_key=mail.message_key,
-                    date=mail.created_at,
-                    unsubscribe_url=mail.unsubscribe_url,
+                    message_key=email.message_key,
+                    date=email.created_at,
+                    unsubscribe_url=email.unsubscribe_url,
                 )
                 connection.send(message)
-        except (MailServerAway, MailDeferred) as error:
-            again_at = self._postpone(mail)
-            if isinstance(error, MailServerAway):
+        except (MailServerUnavailable, EmailDeferred) as error:
+            again_at = self._postpone(email)
+            if isinstance(error, MailServerUnavailable):
                 raise
-            log.warning("%s was not accepted and is retried at %s: %s", _describe(mail), again_at, error)
+            log.warning("%s was not accepted and is retried at %s: %s", _describe(email), again_at, error)
             return False
-        except (MailRefused, ValueError) as error:
-            log.error("%s was rejected and is discarded: %s", _describe(mail), error)
-            self._finish(mail)
+        except (EmailRejected, ValueError) as error:
+            log.error("%s was rejected and is discarded: %s", _describe(email), error)
+            self._finish(email)
             return False
-        self._finish(mail)
+        self._finish(email)
         return draft is not None
 
-    def _write(self, mail: Mail) -> Draft | None:
-        writer = self._writers.get(mail.kind)
+    def _write(self, email: QueuedEmail) -> Draft | None:
+        writer = self._writers.get(email.kind)
         if writer is None:
-            return Draft(mail.recipient, mail.subject, mail.text, mail.html)
+            return Draft(email.recipient, email.subject, email.text, email.html)
         with self._database.write() as session:
-            composed = writer(session, self._settings, mail)
+            composed = writer(session, self._settings, email)
         if composed is None:
             return None
         recipient, letter = composed
         return Draft(recipient, letter.subject, letter.text, letter.html)
 
-    def _postpone(self, mail: Mail) -> datetime:
-        again_at = now() + timedelta(seconds=PAUSES.after(mail.attempts))
+    def _postpone(self, email: QueuedEmail) -> datetime:
+        again_at = now() + timedelta(seconds=PAUSES.after(email.attempts))
         with self._database.write() as session:
-            session.execute(update(Mail).where(*_mine(mail)).values(due_at=again_at))
+            session.execute(update(QueuedEmail).where(*_mine(email)).values(due_at=again_at))
         return again_at
 
-    def _finish(self, mail: Mail) -> None:
+    def _finish(self, email: QueuedEmail) -> None:
         with self._database.write() as session:
-            session.execute(delete(Mail).where(*_mine(mail)))
+            session.execute(delete(QueuedEmail).where(*_mine(email)))
 
 
 def count_late(session: Session, since: datetime) -> int:
-    """Return the number of mails queued before ``since``."""
-    return session.scalar(select(func.count()).select_from(Mail).where(Mail.created_at < since)) or 0
+    """Return the number of emails queued before ``since``."""
+    return session.scalar(select(func.count()).select_from(QueuedEmail).where(QueuedEmail.created_at < since)) or 0
 
 
 def _is_free() -> ColumnElement[bool]:
-    """Return the condition that a mail is due and not claimed."""
-    return has_come(Mail.due_at, now(), timedelta(seconds=PAUSES.longest))
+    """Return the condition that an email is due and not claimed."""
+    return has_come(QueuedEmail.due_at, now(), timedelta(seconds=PAUSES.longest))
 
 
-def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that no other process has claimed the mail in the meantime."""
+def _mine(email: QueuedEmail) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that no other process has claimed the email in the meantime."""
     # Each claim increments the attempts, so an equal number means that the claim is still this one.
-    return Mail.id == mail.id, Mail.attempts == mail.attempts
+    return QueuedEmail.id == email.id, QueuedEmail.attempts == email.attempts
 
 
-def _describe(mail: Mail) -> str:
-    about = "" if mail.account_id is None else f" to account {mail.account_id}"
-    return f"mail {mail.id} ({mail.kind}{about})"
+def _describe(email: QueuedEmail) -> str:
+    about = "" if email.account_id is None else f" to account {email.account_id}"
+    return f"mail {email.id} ({email.kind}{about})"

@@ -1,6 +1,6 @@
-"""Mails: their content as text and HTML, their queue, and their headers. This is the entrance to mail.
+"""Emails: their content as text and HTML, their queue, and their headers. This is the entrance to email.
 
-``delivery.py`` sends the queue over SMTP, ``notices.py`` writes mails about events, and ``digests.py`` the weekly
+``delivery.py`` sends the queue over SMTP, ``notices.py`` writes emails about events, and ``digests.py`` the weekly
 digest.
 """
 
@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.config import Settings
-from app.models import Mail
+from app.models import QueuedEmail
 
 _COLUMNS = 72
 """Maximum number of characters per line of text."""
@@ -53,7 +53,7 @@ Block = str | Link | Listing
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A mail's subject and content."""
+    """An email's subject and content."""
 
     subject: str
     blocks: Sequence[Block]
@@ -104,7 +104,7 @@ GIVEN_UP_AFTER = timedelta(days=1)
 """Default time after which an unsent mail is discarded."""
 
 
-def queue_mail(
+def queue_email(
     session: Session,
     to: str,
     letter: Letter | None,
@@ -114,22 +114,21 @@ def queue_mail(
     unsubscribe_url: str = "",
     expires_at: datetime | None = None,
 ) -> None:
-    """Queue a mail, which is sent if and when the transaction commits.
+    """Queue an email, which is sent if and when the transaction commits.
 
-    Call this only where ``settings.sends_mail`` is true. A background job of any process sends the mail and retries for
-    a day.
+    Call this only where ``settings.sends_email`` is true. A background job sends the email, and retries for a day.
 
     Args:
         to: The recipient's email address, as stored with accounts.
-        letter: The content, or ``None`` for a kind of mail that a writer composes when it is sent.
-        kind: Name of the mail in the log, such as ``invitation``.
-        account_id: The account that the mail is about. The mail is not sent if the account is deleted meanwhile.
-        unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for mails without a subscription.
-        expires_at: Time after which the mail is discarded; by default in a day. Mails that expire first are sent first.
+        letter: The content, or ``None`` for a kind of email that a writer composes when it is sent.
+        kind: Name of the email in the log, such as ``invitation``.
+        account_id: The account that the email is about. The email is not sent if the account is deleted meanwhile.
+        unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for emails without a subscription.
+        expires_at: Time after which the email is discarded; by default a day. The next to expire is sent first.
     """
     moment = now()
     session.add(
-        Mail(
+        QueuedEmail(
             account_id=account_id,
             kind=kind,
             recipient=to,
@@ -146,14 +145,14 @@ def queue_mail(
     session.flush()
 
 
-def discard_mails(session: Session) -> None:
-    """Delete all queued mails. Used in a copy of an installation, because the original sends them."""
-    session.execute(delete(Mail))
+def discard_queued_emails(session: Session) -> None:
+    """Delete all queued emails. Used in a copy of an installation, because the original sends them."""
+    session.execute(delete(QueuedEmail))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A mail's recipient and content."""
+    """An email's recipient and content."""
 
     recipient: str
     subject: str
@@ -164,8 +163,8 @@ class Draft:
 Composed = tuple[str, Letter]
 """A recipient, and the letter for them."""
 
-Writer = Callable[[Session, Settings, Mail], Composed | None]
-"""Function that composes a mail when it is sent; it returns ``None`` if there is nothing left to send."""
+Writer = Callable[[Session, Settings, QueuedEmail], Composed | None]
+"""Function that composes an email when it is sent; it returns ``None`` if there is nothing left to send."""
 
 
 class _Policy(EmailPolicy):
@@ -197,7 +196,7 @@ def wire_address(email: str) -> Address:
 def build_message(
     draft: Draft, sender: Address, *, message_key: str, date: datetime, unsubscribe_url: str = ""
 ) -> EmailMessage:
-    """Build a mail with all its headers.
+    """Build an email with all its headers.
 
     Args:
         message_key: Unique part of the ``Message-ID``.

@@ -1,4 +1,4 @@
-"""Mails about events: quota warnings, failed crawls, disabled webhooks, and invitations."""
+"""Emails about events: quota warnings, failed crawls, disabled webhooks, and invitations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.config import Settings
 from app.counters.base import CounterStore
 from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay, Webhook
 from app.plans import PlanLimits, PlanTable
-from app.services.mail.letters import Letter, Link, queue_mail
+from app.services.mail.letters import Letter, Link, queue_email
 from app.services.sites import get_account
 from app.services.usage.quota import daily_requests_window
 from app.services.webhooks import announce, notify_operator
@@ -56,7 +56,7 @@ class QuotaUse:
 
 
 def warn_owners(database: Database, counters: CounterStore, plans: PlanTable, settings: Settings) -> int:
-    """Queue due quota warnings as webhook events, and as mails if mail is set up.
+    """Queue due quota warnings as webhook events, and as emails if email is set up.
 
     Several processes may call this simultaneously.
 
@@ -153,9 +153,9 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
     announce(session, account.id, QUOTA_WARNING, data)
     if use.reached[-1] == PERCENTS[-1]:
         notify_operator(session, settings, QUOTA_REACHED, account, quota=use.quota, used=use.used, allowed=use.allowed)
-    if settings.sends_mail:
+    if settings.sends_email:
         letter = write_warning(use, settings.public_url, settings.operator_contact)
-        queue_mail(session, account.email, letter, kind=QUOTA_KIND, account_id=account.id)
+        queue_email(session, account.email, letter, kind=QUOTA_KIND, account_id=account.id)
     return True
 
 
@@ -244,7 +244,7 @@ FAILED_RUNS_KIND = "failed_runs"
 def queue_failure_notice(
     session: Session, source: Source, site: Site, error: Mapping[str, str] | None, public_url: str
 ) -> None:
-    """Queue the mail about a source whose last two runs failed.
+    """Queue the email about a source whose last two runs failed.
 
     Args:
         error: ``code`` and ``message`` of the second failure.
@@ -252,7 +252,7 @@ def queue_failure_notice(
     """
     account = session.get_one(Account, site.account_id)
     letter = write_letter(source, site.name, "" if error is None else error["message"], public_url)
-    queue_mail(session, account.email, letter, kind=FAILED_RUNS_KIND, account_id=account.id)
+    queue_email(session, account.email, letter, kind=FAILED_RUNS_KIND, account_id=account.id)
 
 
 def write_letter(source: Source, site_name: str, reason: str, public_url: str) -> Letter:
@@ -277,7 +277,7 @@ def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
     assert webhook.account_id is not None  # The operator's webhook is never turned off.
     account = get_account(session, webhook.account_id)
     letter = write_notice(webhook, public_url)
-    queue_mail(session, account.email, letter, kind=WEBHOOK_KIND, account_id=account.id)
+    queue_email(session, account.email, letter, kind=WEBHOOK_KIND, account_id=account.id)
 
 
 def write_notice(webhook: Webhook, public_url: str) -> Letter:

@@ -25,7 +25,7 @@ from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.run.visits.visitor import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, MAX_PAUSED_SECONDS
 from app.crawl.sources import runs
 from app.crawl.sources.docsearch import read_config
-from app.models import Account, Mail, RunPage, Site, Source, SourceRun
+from app.models import Account, QueuedEmail, RunPage, Site, Source, SourceRun
 from app.plans import PlanTable
 from app.services import sites
 from backends.errors import BackendUnavailable
@@ -1509,9 +1509,9 @@ def test_ended_run_stores_only_some_of_the_requested_urls(runner: Runner, websit
     assert run.options == {"urls": urls[:MAX_REPORTED_URLS]}
 
 
-def mails(runner: Runner) -> list[Mail]:
+def mails(runner: Runner) -> list[QueuedEmail]:
     with runner.part.database.read() as session:
-        return list(session.scalars(select(Mail).order_by(Mail.id)))
+        return list(session.scalars(select(QueuedEmail).order_by(QueuedEmail.id)))
 
 
 def test_owner_gets_one_email_after_two_consecutive_failed_runs(runner: Runner, website: Website) -> None:

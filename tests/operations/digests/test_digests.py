@@ -39,7 +39,7 @@ def search(tenant: Tenant, *queries: str) -> None:
 
 
 def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
-    part.mailer.send_due()
+    part.email_sender.send_due()
     taken, server.mails[:] = list(server.mails), []
     return taken
 

@@ -46,7 +46,7 @@ def new(app: Flask, clock: time_machine.Traveller) -> Tenant:
 
 def link_of(part: Runtime, server: MailServer) -> str:
     """Return the path of the link in the last confirmation email."""
-    part.mailer.send_due()
+    part.email_sender.send_due()
     text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your email address"][-1]
     found = re.search(r"https://search\.example\.com(/email/confirm\?token=\S+)", text)
     assert found is not None
@@ -110,20 +110,20 @@ def test_dashboard_shows_the_deadline_and_sends_another_confirmation_mail(
     page = person.go("/dashboard")
     assert "Otherwise, your API keys stop working 15 May 2031, 12:00 UTC." in page.text
     clock.shift(timedelta(days=2))
-    person.press("Send another mail")
+    person.press("Send another email")
     assert "We’ve sent a link" in person.notice
     assert link_of(part, server) != first
     confirm(app, link_of(part, server))
     assert_ok(new.search.get("/v1/search?q=x"))
     person.go("/dashboard")
     with pytest.raises(AssertionError, match="no button"):
-        person.form("Send another mail")
+        person.form("Send another email")
 
 
 def test_confirmation_mails_are_limited_to_five_per_hour(new: Tenant) -> None:
     person = person_of(new)
     person.go("/dashboard")
-    assert [person.send("Send another mail").status_code for _ in range(6)] == [303] * 5 + [429]
+    assert [person.send("Send another email").status_code for _ in range(6)] == [303] * 5 + [429]
 
 
 def test_api_key_cannot_request_a_confirmation_mail(new: Tenant) -> None:
@@ -145,7 +145,7 @@ def test_confirmation_link_expires_after_three_days_or_with_the_email_address(
     assert Person(app).call("GET", link).status_code == 400
     person = person_of(new)
     person.go("/dashboard")
-    person.send("Send another mail")
+    person.send("Send another email")
     link = link_of(part, server)
     assert ["anna@example.com"] in [mail.to for mail in server.mails]
     clock.shift(timedelta(days=3, seconds=1))
@@ -159,7 +159,7 @@ def test_password_reset_by_mail_confirms_the_email_address(
     person = Person(app)
     person.go("/password/forgot")
     person.send("Send link", email="ann@example.com")
-    part.mailer.send_due()
+    part.email_sender.send_due()
     text = next(mail.text for mail in server.mails if "new password" in mail.message["Subject"])
     found = re.search(r"https://search\.example\.com(/password/reset\?token=\S+)", text)
     assert found is not None
@@ -173,7 +173,7 @@ def test_operator_created_account_gets_no_confirmation_mail(
     app: Flask, part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     account_operations.create_account(part, name="Ann", email="ann@example.com", password=PASSWORD, plan="pro")
-    part.mailer.send_due()
+    part.email_sender.send_due()
     assert server.mails == []
 
 

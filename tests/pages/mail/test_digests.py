@@ -38,7 +38,7 @@ def test_unsubscribe_link_leads_to_a_page_with_one_button(app: Flask, server: Ma
         part.events.flush()
         clock.shift(timedelta(days=7))
         queue_due_digests(part)
-        part.mailer.send_due()
+        part.email_sender.send_due()
         (mail,) = server.mails
         address = str(mail.message["List-Unsubscribe"]).strip("<>")
         assert f"Unsubscribe:\n{address}" in mail.text

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from app.clock import now
-from app.models import EmailChange, EmailChangeLink, Key, Mail
+from app.models import EmailChange, EmailChangeLink, Key, QueuedEmail
 from app.runtime import Runtime
 from app.services.accounts.members import first_owner
 from app.wording import moment_text
@@ -42,7 +42,7 @@ def by_key(tenant: Tenant, email: str) -> None:
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
     """Return the recipient and link path of each delivered email."""
-    part.mailer.send_due()
+    part.email_sender.send_due()
     mails = [
         (mail.to[0], re.findall(r"https://search\.example\.com(/\S+)$", mail.text, re.MULTILINE)[0])
         for mail in server.mails
@@ -91,7 +91,7 @@ def test_old_email_address_is_notified_and_can_undo_a_leaked_keys_change(
     colleague = add_member(tenant, "bob@example.com", "editor")
     told(part, server)
     by_key(tenant, NEW)
-    part.mailer.send_due()
+    part.email_sender.send_due()
     (mail,) = server.mails
     assert mail.to == [ANN]
     text = re.sub(r"\s+", " ", mail.text)
@@ -395,8 +395,8 @@ def test_both_links_of_a_notification_sent_twice_work_until_one_is_used(
 ) -> None:
     by_key(tenant, NEW)
     with part.database.read() as session:
-        mail = session.scalars(select(Mail).where(Mail.kind == "email_changed")).one()
-    lost = part.mailer._write(mail)
+        mail = session.scalars(select(QueuedEmail).where(QueuedEmail.kind == "email_changed")).one()
+    lost = part.email_sender._write(mail)
     assert lost is not None
     (path,) = re.findall(r"https://search\.example\.com(/\S+token=[\w-]{43})$", lost.text, re.MULTILINE)
     second = link_of(part, server)

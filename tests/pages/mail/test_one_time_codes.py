@@ -43,7 +43,7 @@ def log_in(app: Flask, password: str, email: str = ANN, **code: str) -> int:
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str, str]]:
     """Return recipient, subject, and text of each delivered email."""
-    part.mailer.send_due()
+    part.email_sender.send_due()
     mails = [(mail.to[0], str(mail.message["Subject"]), mail.text) for mail in server.mails]
     server.mails.clear()
     return mails

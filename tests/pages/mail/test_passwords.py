@@ -14,7 +14,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.clock import now
-from app.models import Mail, PasswordReset
+from app.models import PasswordReset, QueuedEmail
 from app.runtime import Runtime
 from app.services.accounts import members
 from app.services.accounts.members import first_owner
@@ -42,7 +42,7 @@ def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) ->
 
 def link_of(part: Runtime, server: MailServer) -> str:
     """Return the link path of the only delivered email."""
-    part.mailer.send_due()
+    part.email_sender.send_due()
     (mail,) = server.mails
     server.mails.clear()
     link = _link_in(mail)
@@ -89,7 +89,7 @@ def test_reset_mail_goes_to_the_stored_email_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email.upper())
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert [mail.to for mail in server.mails] == [[tenant.email]]
 
@@ -155,7 +155,7 @@ def test_reset_link_expires_after_30_minutes(
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         ask(app, tenant.email)
-        part.mailer.send_due()
+        part.email_sender.send_due()
         assert "until 14 May 2031, 12:30 UTC" in " ".join(server.mails[0].text.split())
         person = Person(app)
         person.go(link_of(part, server))
@@ -168,7 +168,7 @@ def test_expired_reset_mail_is_not_sent(app: Flask, part: Runtime, tenant: Tenan
     with time_machine.travel(NOON, tick=False) as clock:
         ask(app, tenant.email)
         clock.shift(timedelta(minutes=30))
-        part.mailer.send_due()
+        part.email_sender.send_due()
 
     assert server.mails == []
 
@@ -194,12 +194,12 @@ def test_unknown_email_address_gets_the_same_response_and_no_mail(
     assert known.response.status_code == unknown.response.status_code == 303
     assert known.response.headers["Location"] == unknown.response.headers["Location"]
     with part.database.read() as session:
-        rows = session.scalars(select(Mail).order_by(Mail.id)).all()
+        rows = session.scalars(select(QueuedEmail).order_by(QueuedEmail.id)).all()
     assert [(row.account_id, row.subject, row.text) for row in rows] == [(None, "", ""), (None, "", "")]
-    part.mailer.send_due()
+    part.email_sender.send_due()
     assert [mail.to for mail in server.mails] == [[tenant.email]]
     with part.database.read() as session:
-        assert session.scalars(select(Mail)).all() == []
+        assert session.scalars(select(QueuedEmail)).all() == []
 
 
 def test_reset_request_looks_up_no_account(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,10 +222,10 @@ def test_strangers_cannot_exhaust_the_reset_requests_of_an_email_address(
             for number in range(3):
                 assert ask(app, email.upper(), f"10.{number}.0.{minute}").response.status_code == 303
             clock.shift(30)
-            part.mailer.send_due()
+            part.email_sender.send_due()
             clock.shift(30)
         assert ask(app, email).response.status_code == 303
-        part.mailer.send_due()
+        part.email_sender.send_due()
     assert len(server.mails) == (0 if email == "nobody@example.com" else 7)
     if server.mails:
         person = Person(app)
@@ -276,7 +276,7 @@ def test_reset_link_changes_only_the_requesting_members_password(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     add_member(tenant, "bo@example.com", "editor")
-    part.mailer.send_due()
+    part.email_sender.send_due()
     server.mails.clear()
     ask(app, "bo@example.com")
     person = Person(app)
@@ -319,7 +319,7 @@ def test_spoofed_host_header_does_not_appear_in_reset_mail(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert b"evil.example" not in server.mails[0].raw
 
@@ -387,7 +387,7 @@ def test_deleted_account_gets_no_reset_mail_and_its_link_is_invalid(
     link = link_of(part, server)
     ask(app, tenant.email)
     tenant.browser.delete("/profile", json={"password": PASSWORD})
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert server.mails == []
     assert Person(app).call("GET", link).status_code == 400
@@ -406,7 +406,7 @@ def test_reset_link_changes_only_the_password_of_the_exact_email_address(
     confirm_everybody(part)
 
     ask(app, names["attacker"])
-    part.mailer.send_due()
+    part.email_sender.send_due()
     (mail,) = server.mails
     assert mail.to == ["ann@xn--strae-oqa.example"]
     person = Person(app)
@@ -442,7 +442,7 @@ def test_forgot_password_page_without_mail_server_shows_the_operators_contact(
     refused = ask(app, tenant.email)
     assert refused.response.status_code == 403
     with app.extensions["runtime"].database.read() as session:
-        assert session.scalars(select(Mail)).all() == []
+        assert session.scalars(select(QueuedEmail)).all() == []
     close_app(app)
 
 
@@ -457,7 +457,7 @@ def test_password_reset_applies_to_all_accounts_of_the_email_address(
     app: Flask, part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer
 ) -> None:
     browser = add_member(tenant, stranger.email, "viewer")
-    part.mailer.send_due()
+    part.email_sender.send_due()
     server.mails.clear()
     ask(app, stranger.email)
     person = Person(app)

@@ -16,11 +16,11 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from app.clock import Backoff
-from app.models import Mail
+from app.models import QueuedEmail
 from app.runtime import Runtime, create_runtime
 from app.services.mail import delivery
-from app.services.mail.delivery import CLAIM, Mailer
-from app.services.mail.letters import Letter, queue_mail
+from app.services.mail.delivery import CLAIM, EmailSender
+from app.services.mail.letters import Letter, queue_email
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer
@@ -38,26 +38,26 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 def queue(part: Runtime, to: str = "ann@example.org", **options: object) -> None:
     with part.database.write() as session:
-        queue_mail(session, to, Letter("Hello", ("Hello",)), kind="test", **options)
+        queue_email(session, to, Letter("Hello", ("Hello",)), kind="test", **options)
 
 
 def waiting(part: Runtime) -> int:
     with part.database.read() as session:
-        return session.scalar(select(func.count()).select_from(Mail)) or 0
+        return session.scalar(select(func.count()).select_from(QueuedEmail)) or 0
 
 
-def forget_pauses(mailer: Mailer) -> None:
+def forget_pauses(email_sender: EmailSender) -> None:
     """Let a mailer contact an unavailable server again."""
-    mailer._away = Backoff()
+    email_sender._away = Backoff()
 
 
 def test_mail_is_sent_only_after_its_transaction_has_committed(part: Runtime, server: MailServer) -> None:
     with part.database.read() as session:
-        queue_mail(session, "eve@example.org", Letter("Never", ()), kind="test")
+        queue_email(session, "eve@example.org", Letter("Never", ()), kind="test")
     queue(part)
 
-    assert part.mailer.send_due() == 1
-    assert part.mailer.send_due() == 0
+    assert part.email_sender.send_due() == 1
+    assert part.email_sender.send_due() == 0
 
     (mail,) = server.mails
     assert (mail.to, mail.message["Subject"], mail.text) == (["ann@example.org"], "Hello", "Hello\n")
@@ -76,7 +76,7 @@ def test_mail_that_expires_first_is_sent_first(part: Runtime, server: MailServer
     queue(part, "digest@example.org")
     queue(part, "reset@example.org", expires_at=datetime.now(UTC) + timedelta(minutes=30))
 
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert [mail.to for mail in server.mails] == [["reset@example.org"], ["digest@example.org"]]
 
@@ -87,12 +87,12 @@ def test_concurrent_machines_and_threads_send_each_mail_once(part: Runtime, serv
     other = create_runtime(part.settings, background=False)
     gate = threading.Barrier(6)
 
-    def send(mailer: Mailer) -> int:
+    def send(email_sender: EmailSender) -> int:
         gate.wait(PATIENCE_SECONDS)
-        return mailer.send_due()
+        return email_sender.send_due()
 
     with ThreadPoolExecutor(6) as threads:
-        sent = list(threads.map(send, [part.mailer, other.mailer] * 3))
+        sent = list(threads.map(send, [part.email_sender, other.email_sender] * 3))
     other.database.dispose()
 
     assert sum(sent) == 30
@@ -105,14 +105,14 @@ def test_mail_of_a_killed_process_is_sent_again_with_the_same_message_id(
 ) -> None:
     queue(part)
     with monkeypatch.context() as patch:
-        # Killed after the server accepted the mail, and before the row was deleted.
-        patch.setattr(Mailer, "_finish", lambda *_: None)
-        part.mailer.send_due()
-    assert part.mailer.send_due() == 0
+        # Killed after the server accepted the email, and before the row was deleted.
+        patch.setattr(EmailSender, "_finish", lambda *_: None)
+        part.email_sender.send_due()
+    assert part.email_sender.send_due() == 0
 
     clock.shift(CLAIM)
 
-    assert part.mailer.send_due() == 1
+    assert part.email_sender.send_due() == 1
     assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
     assert waiting(part) == 0
 
@@ -121,12 +121,12 @@ def test_process_with_an_expired_claim_does_not_remove_the_mail(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     queue(part)
-    slow = part.mailer._claim()
+    slow = part.email_sender._claim()
     assert slow is not None
     clock.shift(CLAIM)
-    quick = part.mailer._claim()
+    quick = part.email_sender._claim()
 
-    part.mailer._finish(slow)
+    part.email_sender._finish(slow)
 
     assert quick is not None
     assert waiting(part) == 1
@@ -138,21 +138,21 @@ def test_mail_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_i
 ) -> None:
     monkeypatch.setattr(delivery, "PAUSES", replace(delivery.PAUSES, chance=lambda: 1.0))
     queue(part)
-    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
+    away = EmailSender(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
     tries = []
     for second in range(0, 3600, 10):
         with part.database.read() as session:
-            before = session.scalar(select(Mail.attempts))
+            before = session.scalar(select(QueuedEmail.attempts))
         forget_pauses(away)
         away.send_due()
         with part.database.read() as session:
-            if session.scalar(select(Mail.attempts)) != before:
+            if session.scalar(select(QueuedEmail.attempts)) != before:
                 tries.append(second)
         clock.shift(10)
 
     assert tries == [0, 10, 30, 70, 150, 310, 630, 1270, 2170, 3070]
     clock.shift(timedelta(minutes=15))
-    part.mailer.send_due()
+    part.email_sender.send_due()
     assert len(server.mails) == 1
 
 
@@ -161,13 +161,13 @@ def test_unavailable_mail_server_is_contacted_once_for_many_mails(
 ) -> None:
     for number in range(5):
         queue(part, f"n{number}@example.org")
-    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
+    away = EmailSender(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
 
     for _ in range(5):
         away.send_due()
 
     with part.database.read() as session:
-        assert sorted(session.scalars(select(Mail.attempts))) == [0, 0, 0, 0, 1]
+        assert sorted(session.scalars(select(QueuedEmail.attempts))) == [0, 0, 0, 0, 1]
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["emails are waiting"]
 
 
@@ -175,7 +175,7 @@ def test_undelivered_mail_is_dropped_and_logged_after_a_day(
     part: Runtime, clock: time_machine.Traveller, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue(part)
-    away = Mailer(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
+    away = EmailSender(part.database, replace(part.settings, smtp_url=f"smtp://127.0.0.1:{free_port()}"), {})
     away.send_due()
     clock.shift(timedelta(hours=23, minutes=59))
     away.send_due()
@@ -198,7 +198,7 @@ def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
     queue(part, "ann@example.org")
     queue(part, "bo@example.org")
 
-    assert part.mailer.send_due() == 1
+    assert part.email_sender.send_due() == 1
 
     assert [mail.to for mail in server.mails] == [["bo@example.org"]]
     assert waiting(part) == 0
@@ -210,13 +210,13 @@ def test_temporarily_rejected_recipient_is_retried(
 ) -> None:
     server.refusals = {"ann@example.org": "450 4.2.0 Greylisted"}
     queue(part)
-    assert part.mailer.send_due() == 0
+    assert part.email_sender.send_due() == 0
     server.refusals = {}
-    assert part.mailer.send_due() == 0
+    assert part.email_sender.send_due() == 0
 
     clock.shift(10)
 
-    assert part.mailer.send_due() == 1
+    assert part.email_sender.send_due() == 1
 
 
 def test_timed_out_mail_is_retried_with_the_same_message_id(
@@ -225,12 +225,12 @@ def test_timed_out_mail_is_retried_with_the_same_message_id(
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     server.hangs = True
     queue(part)
-    assert part.mailer.send_due() == 0
+    assert part.email_sender.send_due() == 0
     server.hangs = False
     clock.shift(10)
     monkeypatch.undo()
 
-    assert part.mailer.send_due() == 1
+    assert part.email_sender.send_due() == 1
     assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
 
 
@@ -239,7 +239,7 @@ def test_deleting_an_account_deletes_its_queued_mails(app: Flask, part: Runtime,
     queue(part, account_id=tenant.account_id)
 
     app.test_cli_runner().invoke(args=["account", "delete", tenant.email, "--yes"])
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert (server.mails, waiting(part)) == ([], 0)
 
@@ -248,7 +248,7 @@ def test_stop_request_ends_sending_before_the_next_mail(part: Runtime, server: M
     queue(part)
     queue(part)
 
-    part.mailer.send_due(lambda: len(server.mails) == 1)
+    part.email_sender.send_due(lambda: len(server.mails) == 1)
 
     assert (len(server.mails), waiting(part)) == (1, 1)
 
@@ -258,7 +258,7 @@ def test_no_mail_is_sent_without_a_mail_server(tmp_path: Path) -> None:
     part: Runtime = made.extensions["runtime"]
     queue(part)
 
-    assert part.mailer.send_due() == 0
+    assert part.email_sender.send_due() == 0
     close_app(made)
 
 
@@ -269,5 +269,5 @@ def test_setting_the_clock_back_does_not_delay_a_queued_mail(
     queue(part)
     clock.shift(-timedelta(hours=1))
 
-    assert part.mailer.send_due() == 1
+    assert part.email_sender.send_due() == 1
     assert waiting(part) == 0

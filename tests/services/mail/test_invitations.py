@@ -44,7 +44,7 @@ def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
     created = tenant.private.post("/api/invitations", json={"email": BO})
     invitation = assert_ok(created, 201)["invitation"]
     assert created.get_json() == {"success": True, "invitation": invitation}
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     (mail,) = server.mails
     assert mail.to == [BO]
@@ -61,7 +61,7 @@ def test_renewing_an_invitation_mails_a_new_link_and_invalidates_the_old_one(
 ) -> None:
     renewed = assert_ok(tenant.private.post(f"/api/invitations/{invite(tenant)}/renew"))
     assert renewed.keys() == {"success", "invitation"}
-    part.mailer.send_due()
+    part.email_sender.send_due()
     old, new = links_of(server)
     assert_error(app.test_client().get(old), 404, "invitation_not_found")
     accept_invitation(app, new)
@@ -89,7 +89,7 @@ def test_invitation_page_confirms_that_the_mail_was_sent_without_the_link(
     assert "svc_inv_" not in person.response.text
     person.press("Send again")
     assert person.notice.startswith("Invitation sent.")
-    part.mailer.send_due()
+    part.email_sender.send_due()
     assert [mail.to for mail in server.mails].count([BO]) == 2
 
 

@@ -1,4 +1,4 @@
-"""Content of mails as text and as HTML."""
+"""Content of emails as text and as HTML."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def build(subject: str = "Hello", to: str = "ann@example.org", unsubscribe_url: 
 
 
 def read(message: EmailMessage) -> Any:
-    """Return the mail as its recipient reads it."""
+    """Return the email as its recipient reads it."""
     return email.message_from_bytes(message.as_bytes().replace(b"\r\n", b"\n"), policy=email.policy.default)
 
 

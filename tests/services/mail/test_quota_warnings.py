@@ -13,7 +13,7 @@ import time_machine
 from flask import Flask
 from sqlalchemy import select
 
-from app.models import Mail
+from app.models import QueuedEmail
 from app.runtime import Runtime, create_runtime
 from app.services.mail.notices import QuotaUse, warn_owners, write_warning
 from tests.callers import Tenant, page, register_tenant
@@ -45,8 +45,8 @@ def warn(part: Runtime) -> int:
 
 
 def subjects(part: Runtime, server: MailServer) -> list[str]:
-    """Return the subjects of the mails received since the last call."""
-    part.mailer.send_due()
+    """Return the subjects of the emails received since the last call."""
+    part.email_sender.send_due()
     taken, server.mails[:] = list(server.mails), []
     return [str(mail.message["Subject"]) for mail in taken]
 
@@ -185,7 +185,7 @@ def test_quota_warnings_are_sent_only_to_the_affected_account(
     search(tenant, 1)
     warn(part)
 
-    part.mailer.send_due()
+    part.email_sender.send_due()
 
     assert [mail.to for mail in server.mails] == [[tenant.email]]
 
@@ -240,5 +240,5 @@ def test_quota_warning_webhooks_are_sent_without_a_mail_server(tmp_path: Path) -
         {"quota": "searches", "percent": 100, "used": 10, "allowed": 10},
     ]
     with part.database.read() as session:
-        assert session.scalars(select(Mail)).all() == []
+        assert session.scalars(select(QueuedEmail)).all() == []
     close_app(app)

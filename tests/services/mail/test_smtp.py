@@ -1,4 +1,4 @@
-"""Mail servers: TLS, passwords, and the three kinds of rejected mails."""
+"""Mail servers: TLS, passwords, and the three kinds of rejected emails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import trustme
 
 from app.feature_settings import SmtpServer
 from app.services.mail import delivery
-from app.services.mail.delivery import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from app.services.mail.delivery import EmailDeferred, EmailRejected, MailServerUnavailable, SmtpConnection
 from app.services.mail.letters import Draft, build_message
 from tests.mail_server import PASSWORD, USER, MailServer, mail_server
 from tests.server import free_port
@@ -99,7 +99,7 @@ def test_untrusted_certificate_of_a_remote_server_is_rejected(
     with (
         mail_server(**offered) as server,
         connected(server, tls=way == "smtps") as connection,
-        pytest.raises(MailServerAway, match="certificate verify failed"),
+        pytest.raises(MailServerUnavailable, match="certificate verify failed"),
     ):
         connection.send(letter())
 
@@ -117,7 +117,7 @@ def test_password_is_not_sent_to_a_remote_server_without_tls(remote: None) -> No
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password=PASSWORD) as connection,
-        pytest.raises(MailServerAway, match="passwords are only sent over TLS"),
+        pytest.raises(MailServerUnavailable, match="passwords are only sent over TLS"),
     ):
         connection.send(letter())
 
@@ -138,7 +138,7 @@ def test_wrong_password_raises_mail_server_away() -> None:
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password="wrong") as connection,
-        pytest.raises(MailServerAway, match=r"^535 "),
+        pytest.raises(MailServerUnavailable, match=r"^535 "),
     ):
         connection.send(letter())
 
@@ -146,12 +146,12 @@ def test_wrong_password_raises_mail_server_away() -> None:
 def test_unreachable_mail_server_raises_mail_server_away() -> None:
     connection = SmtpConnection(SmtpServer("127.0.0.1", free_port(), False), "search.example.com")
 
-    with pytest.raises(MailServerAway, match="refused"):
+    with pytest.raises(MailServerUnavailable, match="refused"):
         connection.send(letter())
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"), [("550 5.1.1 No such user", MailRefused), ("450 4.2.1 Try again later", MailDeferred)]
+    ("answer", "error"), [("550 5.1.1 No such user", EmailRejected), ("450 4.2.1 Try again later", EmailDeferred)]
 )
 def test_rejected_recipient_raises_by_status_and_the_connection_stays_usable(
     answer: str, error: type[Exception]
@@ -165,7 +165,7 @@ def test_rejected_recipient_raises_by_status_and_the_connection_stays_usable(
     assert [mail.to for mail in server.mails] == [["bo@example.org"]]
 
 
-@pytest.mark.parametrize(("answer", "error"), [("554 5.6.0 Spam", MailRefused), ("451 4.3.0 Later", MailDeferred)])
+@pytest.mark.parametrize(("answer", "error"), [("554 5.6.0 Spam", EmailRejected), ("451 4.3.0 Later", EmailDeferred)])
 def test_rejected_message_raises_by_status(answer: str, error: type[Exception]) -> None:
     with mail_server() as server, connected(server) as connection:
         server.data_answer = answer
@@ -177,7 +177,7 @@ def test_timeout_of_one_step_raises_mail_deferred(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
-        with pytest.raises(MailDeferred, match="timed out"):
+        with pytest.raises(EmailDeferred, match="timed out"):
             connection.send(letter())
 
 
@@ -185,14 +185,18 @@ def test_total_time_limit_closes_the_connection_and_raises_mail_deferred(monkeyp
     monkeypatch.setattr(delivery, "LONGEST_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
-        with pytest.raises(MailDeferred, match="unexpectedly closed"):
+        with pytest.raises(EmailDeferred, match="unexpectedly closed"):
             connection.send(letter())
 
 
 def test_non_ascii_addresses_require_smtputf8_support() -> None:
     with mail_server() as server, connected(server) as connection:
         connection.send(letter("jürgen@bücher.example"))
-    with mail_server(utf8=False) as other, connected(other) as connection, pytest.raises(MailRefused, match="SMTPUTF8"):
+    with (
+        mail_server(utf8=False) as other,
+        connected(other) as connection,
+        pytest.raises(EmailRejected, match="SMTPUTF8"),
+    ):
         connection.send(letter("jürgen@bücher.example"))
 
     assert server.mails[0].to == ["jürgen@xn--bcher-kva.example"]

@@ -422,7 +422,7 @@ class TestSwitchingOff:
         tries = len(failing)
         tell(tenant)
         send(app)
-        part.mailer.send_due()
+        part.email_sender.send_due()
 
         assert not show(tenant, webhook)["active"]
         assert show(tenant, other)["active"]

@@ -28,10 +28,10 @@ from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgot
 
 
 def show_forgot(error: ApiError | None = None) -> str:
-    """Show the form that requests a reset link, or a contact if the service sends no mail."""
+    """Show the form that requests a reset link, or a contact if the service sends no email."""
     fields = shown_fields(PasswordForgotSchema(), {}, error)
-    sends_mail = runtime().settings.sends_mail
-    return render("password_forgot.html", fields=fields, banner=banner_of(error, fields), sends_mail=sends_mail)
+    sends_email = runtime().settings.sends_email
+    return render("password_forgot.html", fields=fields, banner=banner_of(error, fields), sends_email=sends_email)
 
 
 send_link = Action(
@@ -40,7 +40,7 @@ send_link = Action(
 
 
 def show_reset() -> Response:
-    """Show the form that sets a new password. Viewing it doesn't use up the link, since mail scanners open links."""
+    """Show the form that sets a new password. Viewing it doesn't use up the link, since email scanners open links."""
     refill_on_error(_reset)
     check_reset(runtime(), request.args.get("token", ""))
     return render_secret(_reset())
@@ -64,7 +64,7 @@ set_password = Action(
 
 
 def show_confirmation() -> Response:
-    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
     refill_on_error(_confirmation_page)
     return render_secret(_confirmation_page(email=check_confirmation(runtime(), request.args.get("token", "")).email))
 
@@ -94,19 +94,19 @@ undo_email_change = Action(
 
 
 def show_email_change() -> Response:
-    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
     refill_on_error(_undo_page)
     return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
 
 
 def show_unsubscribe() -> str:
-    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
     _account_of_link()
     return _digest_page(is_done=False)
 
 
 def stop_digest() -> str:
-    """Unsubscribe, by button or by a mail client's one-click request (RFC 8058), which follows no redirects."""
+    """Unsubscribe, by button or by a email client's one-click request (RFC 8058), which follows no redirects."""
     account_id = _account_of_link()
     with runtime().database.write() as session:
         unsubscribe(session, account_id)
