@@ -87,7 +87,7 @@ class Settings:
     max_answer_bytes: int = _setting(
         16_777_216, "Maximum bytes of documents in one search response, highlighted copies included."
     )
-    max_site_fields: int = _setting(400, "Maximum number of distinct additional fields per site.")
+    max_site_fields: int = _setting(400, "Maximum number of distinct custom fields per site.")
     event_retention_days: int = _setting(
         400, "Days after which searches, clicks, and their roll-ups are deleted; at least 91."
     )

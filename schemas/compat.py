@@ -309,7 +309,7 @@ class CustomSearchResultSchema(_Listed):
     htmlFormattedUrl = fields.String(required=True)
     mime = fields.String()
     fileFormat = fields.String()
-    pagemap = fields.Dict(metadata={"description": "The document's additional fields as `metatags`, and its image."})
+    pagemap = fields.Dict(metadata={"description": "The document's custom fields as `metatags`, and its image."})
 
 
 class CustomSearchPageSchema(_Listed):

@@ -47,8 +47,8 @@ from schemas.search_settings import (
 )
 from schemas.settings_previews import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES
 from schemas.validation.documents import (
-    MAX_ADDITIONAL_FIELDS,
     MAX_BATCH,
+    MAX_CUSTOM_FIELDS,
     MAX_DOCUMENT_BYTES,
     MAX_ID_LENGTH,
     MAX_URL_LENGTH,
@@ -147,7 +147,7 @@ SIZES = {
     "body of a login, a registration, and other forms for anyone": MAX_OPEN_BODY_BYTES,
     "body of any other request": SETTING["MAX_BODY_BYTES"],
     "one document": MAX_DOCUMENT_BYTES,
-    "additional fields of one document": MAX_ADDITIONAL_FIELDS,
+    "additional fields of one document": MAX_CUSTOM_FIELDS,
     "different additional fields of one site": SETTING["MAX_SITE_FIELDS"],
     "a document's `id`": MAX_ID_LENGTH,
     "a document's `url`": MAX_URL_LENGTH,

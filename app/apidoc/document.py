@@ -70,7 +70,7 @@ SHARED_SCHEMAS = {
         "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
     },
     "HitSection": {
-        "description": "A section; or a member of a further field of that name, if the document has one.",
+        "description": "A section; or a member of a custom field of that name, if the document has one.",
         "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
     },
     # Avoids oneOf: inside another oneOf, openapi-generator for TypeScript treats it as an object.

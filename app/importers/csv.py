@@ -46,7 +46,7 @@ FieldsOfColumns: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> Iterator[Read]:
     """Read rows as documents.
 
-    An empty cell omits its field, except that title and content may be empty. In additional fields, JSON numbers and
+    An empty cell omits its field, except that title and content may be empty. In custom fields, JSON numbers and
     booleans are recognized. Rows of empty cells are skipped.
 
     Args:

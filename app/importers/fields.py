@@ -161,7 +161,7 @@ def _as_text(value: Any) -> str:
 
 
 def field_name(column: str) -> str:
-    """Return the further field for a column: ``Post_Date`` for "Post Date". Names without ASCII letters are kept."""
+    """Return the custom field for a column: ``Post_Date`` for "Post Date". Names without ASCII letters are kept."""
     if FIELD_NAME.fullmatch(column):
         return column
     plain = normalized("NFKD", column).encode("ascii", "ignore").decode()

@@ -185,7 +185,7 @@ class FileImport:
 
     Attributes:
         limits: Limits of the plan.
-        max_site_fields: Maximum number of distinct additional fields of a site.
+        max_site_fields: Maximum number of distinct custom fields of a site.
         max_skipped: Maximum number of skipped lines before the import stops; ``None`` for no limit.
         outcome: Outcome so far, even if an error ends the import.
     """
@@ -251,9 +251,9 @@ class FileImport:
             try:
                 written = self.writer.put(self.account_id, self.limits, self.site_id, documents)
             except TooManySiteFields as error:
-                for surplus in error.surplus:
-                    document = self._batch.pop(documents[surplus.place].id)
-                    predicate = error.predicate(surplus, self.max_site_fields)
+                for rejected in error.rejected:
+                    document = self._batch.pop(documents[rejected.index].id)
+                    predicate = error.predicate(rejected, self.max_site_fields)
                     self._leave_out(self._reads[document.id], [(None, Problem(predicate, "too_many_fields"))])
             else:
                 self.outcome.indexed += written.indexed

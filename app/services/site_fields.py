@@ -1,4 +1,4 @@
-"""The additional fields of a site's documents, and the kinds of their values.
+"""The custom fields of a site's documents, and the kinds of their values.
 
 A site stores them in ``field_kinds``; searches can filter, sort, and count by these fields. Writing documents only adds
 fields. Rebuilding the index, or removing the last document, deletes fields that no document has anymore.
@@ -13,11 +13,11 @@ from typing import Any
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import Site
 from backends.query import FieldKind, FieldKinds
-from schemas.validation.documents import ValidDocument, further_kinds
+from schemas.validation.documents import ValidDocument, custom_field_kinds
 
 
 class SeenKinds:
-    """Collects additional fields and their kinds from documents.
+    """Collects custom fields and their kinds from documents.
 
     Attributes:
         kinds: All kinds collected so far.
@@ -36,7 +36,7 @@ class SeenKinds:
     def add_stored(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """Add the fields of stored documents."""
         for fields in documents:
-            self.add(further_kinds(fields))
+            self.add(custom_field_kinds(fields))
 
 
 def kinds_of(site: Site) -> FieldKinds:
@@ -58,48 +58,50 @@ def forget_if_empty(site: Site) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Surplus:
+class RejectedDocument:
     """A document with more new fields than the site may have.
 
     Attributes:
-        place: Its position among the documents written together.
+        index: Its index among the documents written together.
         field: Its first field beyond the limit.
     """
 
-    place: int
+    index: int
     field: str
 
 
 class TooManySiteFields(ApiError):
-    """A 400 because documents exceed the site's limit of distinct additional fields. Names the first such document.
+    """A 400 because documents exceed the site's limit of distinct custom fields. Names the first such document.
 
     Attributes:
-        surplus: All documents that exceed the limit; the others fit.
+        rejected: All documents that exceed the limit; the others fit.
     """
 
-    def __init__(self, documents: Sequence[ValidDocument], surplus: Sequence[Surplus], most: int):
-        self.surplus = tuple(surplus)
-        first = documents[surplus[0].place]
+    def __init__(self, documents: Sequence[ValidDocument], rejected: Sequence[RejectedDocument], max_fields: int):
+        self.rejected = tuple(rejected)
+        first = documents[rejected[0].index]
         place = f"documents[{first.position}]"
-        message = f"{place} {self.predicate(surplus[0], most)}"
+        message = f"{place} {self.predicate(rejected[0], max_fields)}"
         extra = {"index": first.position, "id": first.id}
         details = validation_error([Detail(place, "too_many_fields", message, extra)])
         super().__init__(ErrorCode.VALIDATION_FAILED, details.message, details=details.details)
 
     @staticmethod
-    def predicate(surplus: Surplus, most: int) -> str:
+    def predicate(rejected: RejectedDocument, max_fields: int) -> str:
         """Return the problem, to follow the name of the document."""
-        return f"has the new field {surplus.field!r}, but a site can have at most {most} distinct additional fields"
+        return f"has the new field {rejected.field!r}, but a site can have at most {max_fields} distinct custom fields"
 
 
-def find_surplus(documents: Iterable[ValidDocument], known_fields: Iterable[str], most: int) -> list[Surplus]:
+def find_rejected(
+    documents: Iterable[ValidDocument], known_fields: Iterable[str], max_fields: int
+) -> list[RejectedDocument]:
     """Return the documents that exceed the limit. Fields of earlier documents within the limit count toward it."""
     names = set(known_fields)
-    surplus: list[Surplus] = []
-    for place, document in enumerate(documents):
-        fresh = [name for name in document.kinds if name not in names]
-        if fresh and len(names) + len(fresh) > most:
-            surplus.append(Surplus(place, fresh[max(0, most - len(names))]))
+    rejected: list[RejectedDocument] = []
+    for index, document in enumerate(documents):
+        new_fields = [name for name in document.kinds if name not in names]
+        if new_fields and len(names) + len(new_fields) > max_fields:
+            rejected.append(RejectedDocument(index, new_fields[max(0, max_fields - len(names))]))
         else:
-            names.update(fresh)
-    return surplus
+            names.update(new_fields)
+    return rejected

@@ -280,14 +280,14 @@ def delete_site(
         # Backdated, so that it counts as expired.
         site.deleted_at = min(site.deleted_at, now() - RETENTION)
     session.flush()
-    surplus = [] if purge else _surplus(list_deleted(session, account_id), limits, newest=site)
-    for other in surplus:
+    purged = [] if purge else _sites_beyond_limits(list_deleted(session, account_id), limits, newest=site)
+    for other in purged:
         other.deleted_at = now() - RETENTION
     session.flush()
-    return [other.id for other in surplus] + [site.id] * purge
+    return [other.id for other in purged] + [site.id] * purge
 
 
-def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[Site]:
+def _sites_beyond_limits(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[Site]:
     """Return the sites deleted first that no longer fit in the trash. The site deleted last always fits.
 
     Args:

@@ -49,7 +49,7 @@ MAX_BATCH = 10_000
 MAX_ID_LENGTH = 512
 MAX_URL_LENGTH = 2_048
 MAX_DOCUMENT_BYTES = 1_048_576
-MAX_ADDITIONAL_FIELDS = 100
+MAX_CUSTOM_FIELDS = 100
 
 MAX_SECTIONS = 400
 MAX_SECTION_TITLE = 500
@@ -119,10 +119,10 @@ class DocumentProblems(Exception):
         self.problems = problems
 
 
-def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
+def custom_field_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
     """Return the custom fields of a valid document and their kinds, as in :attr:`ValidDocument.kinds`."""
-    further = ((name, value) for name, value in document.items() if name not in _STANDARD)
-    kinds = ((name, _further_value(value)[0]) for name, value in further if not is_sections(value))
+    custom_fields = ((name, value) for name, value in document.items() if name not in _STANDARD)
+    kinds = ((name, _check_custom_value(value)[0]) for name, value in custom_fields if not is_sections(value))
     return {name: kind for name, kind in kinds if kind is not None}
 
 
@@ -141,7 +141,7 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
     problems: list[tuple[str, Problem]] = []
     document: dict[str, Any] = {}
     kinds: dict[str, FieldKind] = {}
-    further = 0
+    custom_fields = 0
     for name, value in raw.items():
         if name in _STANDARD:
             if value is not None:
@@ -153,10 +153,10 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
         elif name == SECTIONS and value is not None and not _is_list_of_strings(value):
             document[name] = value  # Checked below, with the content.
         elif value is not None:
-            further += 1
-            if further > MAX_ADDITIONAL_FIELDS:
+            custom_fields += 1
+            if custom_fields > MAX_CUSTOM_FIELDS:
                 continue
-            kind, value, problem = _further_value(value)
+            kind, value, problem = _check_custom_value(value)
             if problem is not None:
                 problems.append((name, problem))
             elif kind is not None:
@@ -167,10 +167,8 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
     problems.extend(_standard_problems(document))
     if SECTIONS in document and not _is_list_of_strings(document[SECTIONS]):
         problems.extend(_section_problems(document[SECTIONS], document.get("content") if whole else None))
-    if further > MAX_ADDITIONAL_FIELDS:
-        problems.append(
-            ("", Problem(f"must have at most {MAX_ADDITIONAL_FIELDS} additional fields", "too_many_fields"))
-        )
+    if custom_fields > MAX_CUSTOM_FIELDS:
+        problems.append(("", Problem(f"must have at most {MAX_CUSTOM_FIELDS} custom fields", "too_many_fields")))
     if problems:
         raise DocumentProblems(problems)
     try:
@@ -327,7 +325,7 @@ def url_problem(url: Any) -> Problem | None:
     return None if parts.scheme.lower() in {"http", "https"} and parts.hostname else invalid
 
 
-def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
+def _check_custom_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
     """Return the kind of a custom field's value, the value, and the problem with it, if any."""
     if isinstance(value, str):
         return FieldKind.STRING, value, None

@@ -68,7 +68,7 @@ def name_problem(name: str) -> Problem | None:
     if not FIELD_NAME.fullmatch(name):
         return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
     if name in STANDARD_FIELDS:
-        return Problem(f"must be an additional field; {name} is read from the page", "invalid_name")
+        return Problem(f"must be a custom field; {name} is read from the page", "invalid_name")
     return None
 
 

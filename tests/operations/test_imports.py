@@ -12,7 +12,7 @@ from app.operations import imports
 from app.operations.imports import FileImport, ImportOutcome, LineProblem, progress_sentence
 from app.plans import PlanLimits
 from app.services.indexing.documents import BulkOutcome, DocumentWriter
-from app.services.site_fields import TooManySiteFields, find_surplus
+from app.services.site_fields import TooManySiteFields, find_rejected
 from schemas.validation.documents import ValidDocument
 from schemas.validation.problems import Problem
 from tests.callers import page
@@ -29,9 +29,9 @@ class Writer:
 
     def put(self, _account: int, _limits: PlanLimits, _site: int, documents: Sequence[ValidDocument]) -> BulkOutcome:
         names = {name for document in self.known.values() for name in document.kinds}
-        surplus = find_surplus(documents, names, MAX_SITE_FIELDS)
-        if surplus:
-            raise TooManySiteFields(documents, surplus, MAX_SITE_FIELDS)
+        rejected = find_rejected(documents, names, MAX_SITE_FIELDS)
+        if rejected:
+            raise TooManySiteFields(documents, rejected, MAX_SITE_FIELDS)
         self.batches.append([document.id for document in documents])
         created = sum(document.id not in self.known for document in documents)
         self.known |= {document.id: document for document in documents}
@@ -93,7 +93,7 @@ def test_skipped_lines_are_reported_in_order(writer: Writer) -> None:
     told = [(found.line, found.field, found.problem.code, found.message) for found in outcome.problems]
     assert told == [
         (2, None, "too_many_fields",
-         "document has the new field 'three', but a site can have at most 2 distinct additional fields"),
+         "document has the new field 'three', but a site can have at most 2 distinct custom fields"),
         (3, "title", "required", "title is required"),
         (3, "content", "required", "content is required"),
         (3, "url", "required", "url is required"),

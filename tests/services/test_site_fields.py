@@ -1,4 +1,4 @@
-"""The limit of distinct additional fields of a site, and when unused fields are forgotten."""
+"""The limit of distinct custom fields of a site, and when unused fields are forgotten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def owner(app: Flask) -> Tenant:
 
 
 def having(number: int, *numbers: int, prefix: str = "f") -> dict[str, Any]:
-    """Return a document with these additional fields."""
+    """Return a document with these custom fields."""
     return page(number, **{f"{prefix}{each}": f"value {each}" for each in numbers})
 
 

@@ -22,7 +22,7 @@ from app.texts.sections import as_field
 from backends.sections import SECTIONS, is_sections
 from backends.standard_fields import REQUIRED_FIELDS
 from schemas.validation.documents import (
-    MAX_ADDITIONAL_FIELDS,
+    MAX_CUSTOM_FIELDS,
     MAX_DOCUMENT_BYTES,
     MAX_ID_LENGTH,
     DocumentProblems,
@@ -81,7 +81,7 @@ def make_document(
     }
     if page.sections:
         raw[SECTIONS] = as_field(page.sections)
-    raw |= {name: _limited(value) for name, value in list(further.items())[:MAX_ADDITIONAL_FIELDS] if name not in raw}
+    raw |= {name: _limited(value) for name, value in list(further.items())[:MAX_CUSTOM_FIELDS] if name not in raw}
     raw = {name: _storable(value) for name, value in raw.items()}
     return _read(raw)
 

@@ -197,7 +197,7 @@ def _put(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]
             with parts.database.read() as session:
                 # Documents with too many new fields keep only fields that the site already has.
                 site_fields = set(kinds_of(session.get_one(Site, site.id)))
-            surplus = {surplus.place for surplus in error.surplus}
+            surplus = {rejected.index for rejected in error.rejected}
             documents = [
                 without_fields(document, site_fields) if place in surplus else document
                 for place, document in enumerate(documents)

@@ -33,7 +33,7 @@ from app.services.indexing.stored_documents import (
 from app.services.site_fields import (
     SeenKinds,
     TooManySiteFields,
-    find_surplus,
+    find_rejected,
     forget_if_empty,
     kinds_of,
     remember,
@@ -126,7 +126,7 @@ class DocumentWriter:
             sync_id: The running sync that the documents belong to; they get its source.
 
         Raises:
-            TooManySiteFields: The site would have too many additional fields. ApiError: 404 for the site or the sync;
+            TooManySiteFields: The site would have too many custom fields. ApiError: 404 for the site or the sync;
                 403 when the site is paused or the plan's document limit would be exceeded.
             BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
@@ -213,7 +213,7 @@ class DocumentWriter:
             changes: Applied in order; several may change the same document.
 
         Raises:
-            TooManySiteFields: The site would have too many additional fields. ApiError: 400 if a document would not be
+            TooManySiteFields: The site would have too many custom fields. ApiError: 400 if a document would not be
                 valid; 404 for the site, or an unknown ID; 403 when the site is paused.
             BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
@@ -267,9 +267,9 @@ def _put(
         if batch.sync_id is not None and sync is None:
             created.append(sync_not_found())
             continue
-        surplus = find_surplus(batch.documents, site_kinds.kinds, max_site_fields)
-        if surplus:
-            created.append(TooManySiteFields(batch.documents, surplus, max_site_fields))
+        rejected = find_rejected(batch.documents, site_kinds.kinds, max_site_fields)
+        if rejected:
+            created.append(TooManySiteFields(batch.documents, rejected, max_site_fields))
             continue
         fresh = {document.id for document in batch.documents} - stored_ids
         if batch.limits.documents is not None and fresh and document_count + len(fresh) > batch.limits.documents:
@@ -347,9 +347,9 @@ def _change(
             if len(problems) > MAX_PROBLEMS:
                 break
             continue
-        surplus = find_surplus([document], site_kinds.kinds, max_site_fields)
-        if surplus:
-            raise TooManySiteFields([document], surplus, max_site_fields)
+        rejected = find_rejected([document], site_kinds.kinds, max_site_fields)
+        if rejected:
+            raise TooManySiteFields([document], rejected, max_site_fields)
         site_kinds.add(document.kinds)
         store(session, site.id, site.revision, [(document, stored.origin)])
     if problems:

@@ -7,7 +7,7 @@ import pytest
 from app.crawl.fetch.values import Page
 from app.crawl.run.page_documents import clean_title, document_id, make_document, retitle, without_fields
 from backends.sections import Section
-from schemas.validation.documents import MAX_ADDITIONAL_FIELDS, MAX_DOCUMENT_BYTES, MAX_ID_LENGTH
+from schemas.validation.documents import MAX_CUSTOM_FIELDS, MAX_DOCUMENT_BYTES, MAX_ID_LENGTH
 
 ADDRESS = "https://example.com/a"
 
@@ -78,9 +78,9 @@ def test_retitling_a_document_with_invalid_sections_drops_only_the_sections() ->
 
 
 def test_fields_beyond_the_limit_are_dropped() -> None:
-    page = Page("T", "C", fields={f"f{number}": "x" for number in range(MAX_ADDITIONAL_FIELDS + 5)})
+    page = Page("T", "C", fields={f"f{number}": "x" for number in range(MAX_CUSTOM_FIELDS + 5)})
 
-    assert len(make_document(page, ADDRESS, "T").kinds) == MAX_ADDITIONAL_FIELDS
+    assert len(make_document(page, ADDRESS, "T").kinds) == MAX_CUSTOM_FIELDS
 
 
 @pytest.mark.parametrize("text", ["word " * 400_000, '"' * 1_048_570, "\n\\" * 500_000, "\N{SNOWMAN}" * 400_000])
