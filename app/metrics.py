@@ -33,7 +33,7 @@ from app.counters.values import CountersUnavailable
 from app.crawl.fetch.unexpected import UNEXPECTED_ERRORS
 from app.crawl.sources.runs import ENDED_RUNS, count_waiting
 from app.models import Account, Site
-from app.plans import QUOTA_REFUSALS
+from app.plans import QUOTA_REJECTIONS
 from app.runtime import Runtime, runtime
 from app.services.analytics.events import LOST_EVENTS
 from app.services.embedding.embedder import EMBEDDER_FAILURES, EMBEDDER_SECONDS
@@ -57,7 +57,7 @@ DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, ENGINE_NOT_ASKED, COUNTER_STORE_SECONDS,
-    COUNTER_STORE_FAILURES, QUOTA_REFUSALS, LOST_EVENTS, ENDED_RUNS, UNEXPECTED_ERRORS, EMBEDDER_SECONDS,
+    COUNTER_STORE_FAILURES, QUOTA_REJECTIONS, LOST_EVENTS, ENDED_RUNS, UNEXPECTED_ERRORS, EMBEDDER_SECONDS,
     EMBEDDER_FAILURES, MIXED_SEARCHES,
 )  # fmt: skip
 """All counts of processes. No label identifies a customer."""

@@ -54,9 +54,9 @@ MAX_OFFER_LENGTH = 300
 """Maximum length of each of these texts, in characters."""
 LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
 
-QUOTA_REFUSALS = Counter("search_quota_refusals_total", "What a limit of a plan refused.", ["quota"])
+QUOTA_REJECTIONS = Counter("search_quota_refusals_total", "What a limit of a plan rejected.", ["quota"])
 for _name in LIMIT_NAMES:
-    QUOTA_REFUSALS.labels(_name)  # Export zeros from the start, so that the first refusal appears as an increase.
+    QUOTA_REJECTIONS.labels(_name)  # Export zeros from the start, so that the first rejection appears as an increase.
 
 
 def limit_or_unlimited(limit: int | None) -> int:

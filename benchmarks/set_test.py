@@ -65,7 +65,7 @@ class Write:
     answered_at: float
 
     @property
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         return not self.valid or 400 <= self.status < 500
 
 
@@ -117,7 +117,7 @@ def check(history: History, end: Outcome) -> list[str]:
     """Return the broken promises, each with examples."""
     acknowledged = {id_ for write in history.writes if write.status == 200 for id_ in write.ids}
     sent = {id_ for write in history.writes for id_ in write.ids}
-    refused = {id_ for write in history.writes if write.refused for id_ in write.ids}
+    rejected = {id_ for write in history.writes if write.rejected for id_ in write.ids}
     shown = {id_ for search in history.searches for id_ in search.found}
     halves = [
         write.bulk
@@ -140,7 +140,7 @@ def check(history: History, end: Outcome) -> list[str]:
         "listed, but not found": sorted(end.listed - end.found),
         "found, but not listed": sorted(end.found - end.listed),
         "listed, but never sent": sorted(end.listed - sent),
-        "refused, but shown": sorted(refused & (shown | end.listed | end.found)),
+        "refused, but shown": sorted(rejected & (shown | end.listed | end.found)),
         "batches of which a part is there": halves,
         "searches with a deleted key": [
             search.key
@@ -426,8 +426,8 @@ def report(done: Round) -> str:
     lines = ["done: " + ", ".join(f"{name} {count}" for name, count in sorted(times.items()))]
     for what, writes in (
         ("acknowledged", [write for write in history.writes if write.status == 200]),
-        ("refused", [write for write in history.writes if write.refused]),
-        ("not answered, or 503", [write for write in history.writes if write.status != 200 and not write.refused]),
+        ("refused", [write for write in history.writes if write.rejected]),
+        ("not answered, or 503", [write for write in history.writes if write.status != 200 and not write.rejected]),
     ):
         ids = {id_ for write in writes for id_ in write.ids}
         lines.append(

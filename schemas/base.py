@@ -78,7 +78,7 @@ class UpdateSchema(BodySchema):
     """A change: omitted fields keep their values, an empty body is an error."""
 
     @post_load
-    def _refuse_nothing(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def _reject_nothing(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         if not data:
             raise ValidationError([Problem("must change at least one field", "required")])
         return data

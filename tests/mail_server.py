@@ -59,7 +59,7 @@ class MailServer:
     """The received mails, and the server's behavior.
 
     Attributes:
-        refusals: The response for each rejected recipient.
+        rejections: The response for each rejected recipient.
         data_answer: The response to a complete mail, which is stored only if the response begins with 250.
         hangs: Whether the server stores a complete mail but never responds.
     """
@@ -67,7 +67,7 @@ class MailServer:
     host: str = "127.0.0.1"
     port: int = 0
     mails: list[Delivered] = field(default_factory=list)
-    refusals: dict[str, str] = field(default_factory=dict)
+    rejections: dict[str, str] = field(default_factory=dict)
     data_answer: str = "250 OK"
     hangs: bool = False
     attempts: int = 0
@@ -82,8 +82,8 @@ class MailServer:
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         self.attempts += 1
-        if address in self.refusals:
-            return self.refusals[address]
+        if address in self.rejections:
+            return self.rejections[address]
         envelope.rcpt_tos.append(address)
         return "250 OK"
 

@@ -65,19 +65,19 @@ def test_stream_yields_every_piece_and_leaves_the_process_usable(process: Bounde
 def test_failed_task_reports_its_bound_and_the_next_task_runs(
     process: BoundedProcess, task: object, bound: Bound
 ) -> None:
-    with pytest.raises(BoundExceeded) as refusal:
+    with pytest.raises(BoundExceeded) as rejection:
         process.call(task)  # One of the tasks returns nothing.
 
-    assert refusal.value.bound is bound
+    assert rejection.value.bound is bound
     assert process.call(length, b"abc") == 3
 
 
 @pytest.mark.slow
 def test_task_over_its_cpu_time_is_stopped_and_the_next_task_runs() -> None:
     with closing(BoundedProcess(cpu_seconds=0)) as process:
-        with pytest.raises(BoundExceeded) as refusal:
+        with pytest.raises(BoundExceeded) as rejection:
             process.call(spin)
-        assert refusal.value.bound is Bound.TIME
+        assert rejection.value.bound is Bound.TIME
         with pytest.raises(BoundExceeded):
             list(process.stream(spin_after_one, BytesIO(b"a")))
         assert process.call(length, b"abc") == 3

@@ -19,7 +19,7 @@ from app.services.inbox import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
-from app.web.permissions import choose_reported_site, refuse_other_site
+from app.web.permissions import choose_reported_site, reject_other_site
 from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
 from schemas.analytics import (
@@ -79,7 +79,7 @@ def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
     """Erase the searches and clicks of a visitor's session on a site, even if the site is deleted."""
     current_runtime = runtime()
     site_id = parameters["site_id"]
-    refuse_other_site(current_caller(), site_id)
+    reject_other_site(current_caller(), site_id)
     with current_runtime.database.read() as session:
         site = get_site(session, current_caller().account.id, site_id, include_deleted=True)
     erased = event_retention.erase_visitor(
@@ -96,7 +96,7 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     """Get searches, clicks, and the current number of results of one query on one site. No search is charged."""
     current_runtime = runtime()
     account_id = current_caller().account.id
-    refuse_other_site(current_caller(), parameters["site_id"])
+    reject_other_site(current_caller(), parameters["site_id"])
     with current_runtime.database.read() as session:
         site = get_site(session, account_id, parameters["site_id"])
         last, days = days_of(parameters, today())
@@ -131,7 +131,7 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
     """
     page = {name: parameters[name] for name in ("limit", "offset")}
     current_runtime = runtime()
-    refuse_other_site(current_caller(), parameters["site_id"])
+    reject_other_site(current_caller(), parameters["site_id"])
     with current_runtime.database.read() as session:
         site = get_site(session, current_caller().account.id, parameters["site_id"])
         candidates = inbox.list_candidates(
@@ -147,7 +147,7 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
 @inbox_blp.response(200, InboxChangedSchema)
 def update_inbox(change: dict[str, Any]) -> dict[str, Any]:
     """Ignore a query in the inbox, or show it again."""
-    refuse_other_site(current_caller(), change["site_id"])
+    reject_other_site(current_caller(), change["site_id"])
     with runtime().database.write() as session:
         query = inbox.ignore_query(session, current_caller().account.id, **change)
     return {"success": True, "query": query, "ignored": change["ignored"]}

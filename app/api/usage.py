@@ -28,7 +28,7 @@ from app.web.auth import ANY_KEY, MANAGING
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_logged_search, used_today
 from app.web.hosts import base_url
-from app.web.permissions import own_site, refuse_other_site
+from app.web.permissions import own_site, reject_other_site
 from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
 from backends.errors import BackendUnavailable
@@ -123,7 +123,7 @@ def report_usage(report: dict[str, Any]) -> dict[str, Any]:
     idempotency = _idempotency_key(report)
     with current_runtime.database.read() as session:
         site_id = find_index(session, caller.account.id, report["index"])
-    _refuse_beyond_kind(caller, report, site_id)
+    _reject_beyond_kind(caller, report, site_id)
     outcome = current_runtime.counters.report_usage(
         caller.account.id,
         site_id,
@@ -150,9 +150,9 @@ def _idempotency_key(report: dict[str, Any]) -> IdempotencyKey | None:
     return IdempotencyKey(header, hashlib.sha256(body).hexdigest())
 
 
-def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
+def _reject_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
     """Limit public and search keys to small reports about their own index, and site-only keys to their site."""
-    refuse_other_site(caller, site_id)
+    reject_other_site(caller, site_id)
     most = _REPORT_LIMITS.get(caller.kind)
     if most is None:
         return

@@ -26,7 +26,7 @@ COUNTER_STORE_FAILURES = Counter(
     "search_counter_store_failures_total", "Steps that failed because the counter store was unavailable or too slow."
 )
 STEPS = (
-    "consume", "peek", "refund", "settle", "report_usage", "count_refusal", "usage_of_day", "usage_between",
+    "consume", "peek", "refund", "settle", "report_usage", "count_rejection", "usage_of_day", "usage_between",
     "begin_credential_change", "end_credential_change", "check",
 )  # fmt: skip
 """Observed methods of :class:`CounterStore`."""

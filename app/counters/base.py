@@ -107,7 +107,7 @@ class CounterStore(ABC):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        """Return what :meth:`consume` would return, without counting; ``refused`` is the window without room.
+        """Return what :meth:`consume` would return, without counting; ``rejected`` is the window without room.
 
         ``used_today`` is for the account ``usage_of``; ``reservation`` is always ``None``.
         """
@@ -172,7 +172,7 @@ class CounterStore(ABC):
         """
 
     @abstractmethod
-    def count_refusal(self, account_id: int, *, now: float) -> None:
+    def count_rejection(self, account_id: int, *, now: float) -> None:
         """Count a search that a limit of the account's plan rejected."""
 
     @abstractmethod

@@ -162,8 +162,8 @@ class RequestLimiter(Limiter):
             credentials_of=limits.credentials_of,
             now=now,
         )
-        if outcome.refused is not None:
-            raise RequestLimitExceeded(outcome.refused, now, outcome)
+        if outcome.rejected is not None:
+            raise RequestLimitExceeded(outcome.rejected, now, outcome)
         return outcome
 
 

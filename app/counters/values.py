@@ -185,20 +185,20 @@ class ConsumeOutcome(NamedTuple):
 
     Attributes:
         windows: The requested windows, followed by the intent's windows, in their state after the step.
-        refused: The full window, or the full window with the longest wait; ``None`` if all had room. If it is set,
+        rejected: The full window, or the full window with the longest wait; ``None`` if all had room. If it is set,
             nothing was counted.
         reservation: Receipt of the charged search; ``None`` if none was requested, a window was full, or the daily
             quota is exhausted.
         used_today: Searches charged to the account on ``day``, including this one; ``None`` if no reservation or usage
             was requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
         day: UTC day of ``now``.
-        credential_version: The account's credential version, if requested (also when refused).
+        credential_version: The account's credential version, if requested (also when rejected).
         continues: Whether the request continues a charged intent. The intent's windows then neither counted the request
             nor had to have room for it.
     """
 
     windows: tuple[WindowState, ...]
-    refused: WindowState | None
+    rejected: WindowState | None
     reservation: Reservation | None
     used_today: int | None
     day: date
@@ -208,7 +208,7 @@ class ConsumeOutcome(NamedTuple):
     @property
     def allowed(self) -> bool:
         """Whether every window had room."""
-        return self.refused is None
+        return self.rejected is None
 
 
 class IdempotencyKey(NamedTuple):
@@ -249,7 +249,7 @@ class DayUsage(NamedTuple):
     day: date
     used: int
     indexing: int
-    refused: int = 0
+    rejected: int = 0
 
     def at_least(self, minimum: MinimumUsage) -> DayUsage:
         """Return the usage with each count raised to at least its minimum."""

@@ -117,7 +117,7 @@ class _Export:
         self._text: list[str] = []
         self._size = 0
         parser.StartNamespaceDeclHandler = self._declare_namespace
-        parser.StartDoctypeDeclHandler = self._refuse_type
+        parser.StartDoctypeDeclHandler = self._reject_type
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._add_text
@@ -130,7 +130,7 @@ class _Export:
     def _declare_namespace(self, _prefix: str | None, uri: str | None) -> None:
         self.is_wordpress = self.is_wordpress or (uri or "").startswith(_WORDPRESS)
 
-    def _refuse_type(self, *_declared: object) -> None:
+    def _reject_type(self, *_declared: object) -> None:
         # Only a document type can declare entities, which could be bombs or URLs to fetch.
         raise UnreadableFile(_TYPE_DECLARATION)
 

@@ -14,7 +14,7 @@ from app.runtime import Runtime
 from app.services.access.callers import Client
 from app.services.accounts import accounts
 from app.services.accounts.members import first_owner
-from app.services.usage.quota import rate_limited, refusal
+from app.services.usage.quota import rate_limited, rejection_message
 from app.wording import duration
 
 log = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], noun: str)
     """Count an attempt as a failure. The caller refunds it on success, so that concurrent guesses are all counted."""
     moment = now().timestamp()
     outcome = runtime.counters.consume(windows, now=moment)
-    if outcome.refused is not None:
-        wait = outcome.refused.retry_after(moment)
-        raise rate_limited(f"Too many {noun}; try again in {duration(wait)}.", wait, outcome.refused)
+    if outcome.rejected is not None:
+        wait = outcome.rejected.retry_after(moment)
+        raise rate_limited(f"Too many {noun}; try again in {duration(wait)}.", wait, outcome.rejected)
     return outcome.windows
 
 
@@ -113,6 +113,6 @@ def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], noun: st
     except CountersUnavailable as error:
         log.error("the counter store is unavailable: %s", error)
         return
-    if outcome.refused is not None:
-        wait = outcome.refused.retry_after(now().timestamp())
-        raise rate_limited(refusal(outcome.refused, noun), wait, outcome.refused)
+    if outcome.rejected is not None:
+        wait = outcome.rejected.retry_after(now().timestamp())
+        raise rate_limited(rejection_message(outcome.rejected, noun), wait, outcome.rejected)

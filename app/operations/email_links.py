@@ -9,7 +9,7 @@ from app.counters.values import WindowRequest
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes, forgiving_outages
-from app.operations.logins import forget_failures, refuse_without_passwords
+from app.operations.logins import forget_failures, reject_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Caller, Client
 from app.services.access.credentials import changed_credentials, credential_change
@@ -63,7 +63,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     Raises:
         ApiError: 403 if email or passwords are not in use; 429 after too many requests.
     """
-    refuse_without_passwords(runtime)
+    reject_without_passwords(runtime)
     if not runtime.settings.sends_email:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(
@@ -96,7 +96,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     Raises:
         ApiError: 400 if the link is no longer valid, or for a weak password, which leaves the link valid.
     """
-    refuse_without_passwords(runtime)
+    reject_without_passwords(runtime)
     member = check_reset(runtime, token)
     count_hashes(runtime, client)
     password_hash = accounts.hash_new_password(new_password, member.name, member.email, field="new_password")

@@ -9,7 +9,7 @@ from typing import Any
 from app.counters.values import WindowRequest
 from app.models import Invitation, Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes
-from app.operations.logins import refuse_without_passwords
+from app.operations.logins import reject_without_passwords
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
@@ -99,7 +99,7 @@ def accept_invitation(
         ApiError: 404 if the invitation is no longer open; 400 for a weak password, or if a member has the invited
             address or may get it back by undoing a change; 403 if password logins are turned off.
     """
-    refuse_without_passwords(runtime)
+    reject_without_passwords(runtime)
     secret = runtime.settings.secret_key
     with runtime.database.read() as session:
         email = invitations.get_open_invitation(session, token, secret).email

@@ -35,7 +35,7 @@ CODE_FAILURES = 30
 """Maximum number of wrong codes per day for one member, from any address. Callers need the password to try a code."""
 
 
-class CodeRefused(ApiError):
+class CodeRejected(ApiError):
     """The password was correct, but the code was missing or wrong.
 
     Args:
@@ -65,7 +65,7 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     if not runtime.settings.registration:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {operator} for an account.")
-    refuse_without_passwords(runtime)
+    reject_without_passwords(runtime)
     window = WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "registrations")
     password_hash = accounts.hash_new_password(password, name, email)
@@ -103,9 +103,9 @@ def log_in(
         AccountChoice: The person must choose an account.
         ApiError: 401, identical for an unknown address, a wrong password, and a wrong account; 403 if password logins
             are turned off; 429 after too many failures.
-        CodeRefused: 401 for a correct password with a missing or wrong code.
+        CodeRejected: 401 for a correct password with a missing or wrong code.
     """
-    refuse_without_passwords(runtime)
+    reject_without_passwords(runtime)
     with runtime.database.read() as session:
         candidates = [member for member in find_members(session, email) if account_id in (None, member.account_id)]
     candidates.sort(key=lambda member: not member.email_confirmed)
@@ -130,11 +130,11 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
     """Complete a login that lacked only a code. Returns the same values as :func:`enter`.
 
     Args:
-        proof: Token from :class:`CodeRefused`.
+        proof: Token from :class:`CodeRejected`.
 
     Raises:
         ApiError: 401 if the proof is too old or the password was changed; 429 after too many failures.
-        CodeRefused: 401 for a missing or wrong code.
+        CodeRejected: 401 for a missing or wrong code.
     """
     with runtime.database.read() as session:
         members = read_offer(proof, runtime.settings.secret_key).find_members(session)
@@ -159,7 +159,7 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
 
     Raises:
         ApiError: 401 if the offer has expired or does not include the account.
-        CodeRefused: 401 if the person logged in with a password and the member has two-factor authentication.
+        CodeRejected: 401 if the person logged in with a password and the member has two-factor authentication.
     """
     offered = read_offer(offer, runtime.settings.secret_key)
     with runtime.database.read() as session:
@@ -214,16 +214,16 @@ def _check_code(runtime: Runtime, session: Session, client: Client, member: Memb
     """Use up a code, if the member needs one.
 
     Raises:
-        CodeRefused: The code is missing or wrong.
+        CodeRejected: The code is missing or wrong.
     """
     if member.codes_since is None:
         return LoginProof.PASSWORD
     if not one_time_codes.is_entered(code):
-        raise CodeRefused(one_time_codes.code_required(), _write_proof(runtime, member))
+        raise CodeRejected(one_time_codes.code_required(), _write_proof(runtime, member))
     use = _use_code(runtime, session, client, member, code)
     if use is None:
         wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect or was already used.")
-        raise CodeRefused(wrong, _write_proof(runtime, member))
+        raise CodeRejected(wrong, _write_proof(runtime, member))
     return LoginProof.RECOVERY_CODE if use is CodeUse.RECOVERY_CODE else LoginProof.CODE
 
 
@@ -240,7 +240,7 @@ def _write_proof(runtime: Runtime, member: Member) -> str:
     return offer_members([member], runtime.settings.secret_key, needs_code=True)
 
 
-def refuse_without_passwords(runtime: Runtime) -> None:
+def reject_without_passwords(runtime: Runtime) -> None:
     """Reject operations with passwords if password logins are turned off.
 
     Raises:

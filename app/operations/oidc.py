@@ -129,15 +129,15 @@ def finish(
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
     if attempt is None or not hmac.compare_digest(response.get("state", "").encode(), attempt.derive("state").encode()):
-        raise _refused("This login was started in another browser or more than 10 minutes ago; start again.")
+        raise _rejected("This login was started in another browser or more than 10 minutes ago; start again.")
     # RFC 9207: a response of another provider must not be used at this one (mix-up attack).
     if response.get("iss", provider.issuer) != provider.issuer:
-        raise _refused("The response came from another provider.")
+        raise _rejected("The response came from another provider.")
     if "error" in response:
-        raise _refused("The identity provider did not log you in.")
+        raise _rejected("The identity provider did not log you in.")
     once = WindowRequest(f"oidc-answer:{attempt.derive('answer')}", 1, ATTEMPT_SECONDS)
-    if runtime.counters.consume([once], now=now().timestamp()).refused is not None:
-        raise _refused("This login was already used; start again.")
+    if runtime.counters.consume([once], now=now().timestamp()).rejected is not None:
+        raise _rejected("This login was already used; start again.")
     try:
         # Without the name, a response of another provider could not be told apart.
         if provider.endpoints().names_issuer and "iss" not in response:
@@ -149,7 +149,7 @@ def finish(
             raise ResponseRejected("The provider returned no email address.")
     except ResponseRejected as error:
         log.warning("a login with the identity provider was rejected: %s", error)
-        raise _refused(str(error)) from error
+        raise _rejected(str(error)) from error
     except ProviderUnavailable as error:
         _log(error)
         raise
@@ -248,7 +248,7 @@ def _read_attempt(runtime: Runtime, cookie: str) -> Attempt | None:
     return None if attempt is None else Attempt(*attempt)
 
 
-def _refused(why: str) -> ApiError:
+def _rejected(why: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_CREDENTIALS, why)
 
 

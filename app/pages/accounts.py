@@ -16,7 +16,7 @@ from app.models import Member
 from app.operations import accounts, oidc
 from app.operations.logins import (
     AccountChoice,
-    CodeRefused,
+    CodeRejected,
     choose_account,
     log_in,
     log_in_with_code,
@@ -75,7 +75,7 @@ def show_entrance() -> str | Response:
 
 def _entrance(error: ApiError | None = None) -> str:
     following = local_path(request.values.get("next", ""))
-    if isinstance(error, CodeRefused):
+    if isinstance(error, CodeRejected):
         return show_code(error, following)
     fields = shown_fields(_FORMS[request.path](), {}, error, leave_out=_LATER)
     return render(
@@ -120,7 +120,7 @@ def _log_out_to_home(notice: str) -> Response:
     return response
 
 
-def show_code(error: CodeRefused, next: str) -> str:
+def show_code(error: CodeRejected, next: str) -> str:
     """Show the page that asks for a code after a correct password."""
     return render(
         "login_code.html",
@@ -147,7 +147,7 @@ def choose_account_of_login() -> Response:
 
 
 def _render_next_step(error: ApiError) -> str:
-    if isinstance(error, CodeRefused):
+    if isinstance(error, CodeRejected):
         return show_code(error, local_path(request.form.get("next", "")))
     return show_failure(error)
 

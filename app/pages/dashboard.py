@@ -98,13 +98,13 @@ def show_dashboard() -> str:
         box_used = is_box_used(session, account.id)
         user = get_user(session, caller)
     limits = account.limits
-    refused = board.usage["refused_searches_this_month"]
+    rejected = board.usage["refused_searches_this_month"]
     searches_this_month = board.usage["searches_this_month"]
     month = Meter(
         "Searches this month",
         searches_this_month,
         per_month(limits.searches_per_day),
-        note=f"Calendar month. {counted(refused, 'search')} rejected." if refused else "Calendar month.",
+        note=f"Calendar month. {counted(rejected, 'search')} rejected." if rejected else "Calendar month.",
     )
     return render(
         "dashboard.html",

@@ -111,7 +111,7 @@ def read_rejections(session: Session) -> int:
     account, last = current_caller().account, today()
     days = usage_between(session, readable_counters(), account.id, last - timedelta(days=REJECTION_DAYS - 1), last)
     daily_limit = account.limits.searches_per_day
-    return sum(day.refused for day in days if daily_limit is None or day.used < daily_limit)
+    return sum(day.rejected for day in days if daily_limit is None or day.used < daily_limit)
 
 
 def todos_of_rejections(count: int, requests_per_minute: int | None) -> Iterator[Todo]:

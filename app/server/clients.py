@@ -14,7 +14,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.errors import ApiError, ErrorCode
 from app.server.connection import PATIENCE_SECONDS, Connection
-from app.server.refusals import error_response, headers_too_large
+from app.server.rejections import error_response, headers_too_large
 
 TURN_SECONDS = 30.0
 """Maximum seconds that a request with a large body waits for a thread."""
@@ -162,7 +162,7 @@ class Clients:
             self._unwatch(conn)
             self._refuse(conn, headers_too_large())
         else:
-            self._watch(conn, selectors.EVENT_READ, self.read, self._refuse_slow)
+            self._watch(conn, selectors.EVENT_READ, self.read, self._reject_slow)
 
     def _hand_over(self, conn: Connection) -> None:
         """Pass the request to a thread, or queue it until a thread may read its large body."""
@@ -175,13 +175,13 @@ class Clients:
         else:
             conn.sock.may_wait = False
             conn.sock.set_deadline(TURN_SECONDS)
-            conn.on_deadline = self._refuse_busy
+            conn.on_deadline = self._reject_busy
             self._watched.add(conn)
 
-    def _refuse_slow(self, conn: Connection) -> None:
+    def _reject_slow(self, conn: Connection) -> None:
         self._refuse(conn, ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."))
 
-    def _refuse_busy(self, conn: Connection) -> None:
+    def _reject_busy(self, conn: Connection) -> None:
         self._refuse(
             conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large requests at the same time; try again.", retry_after=5)
         )

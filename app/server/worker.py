@@ -20,7 +20,7 @@ from gunicorn.workers.gthread import ThreadWorker
 from app.errors import ErrorCode
 from app.server.clients import Clients
 from app.server.connection import Connection, Socket
-from app.server.refusals import error_of, error_response
+from app.server.rejections import error_of, error_response
 from app.server.thread_pool import ThreadPool
 
 

@@ -206,7 +206,7 @@ def report_service(session: Session, last: date, day_count: int) -> ServiceRepor
         .where(UsageDay.day >= dates[0], UsageDay.day <= last)
         .group_by(UsageDay.day)
     )
-    counts = {day: (int(searches), int(refused)) for day, searches, refused in usage}
+    counts = {day: (int(searches), int(rejected)) for day, searches, rejected in usage}
     by_day = _count_response_times(session)
     return ServiceReport(
         [ServiceDay(day, *counts.get(day, (0, 0))) for day in dates],

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EngineCredential, Key, Site
-from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
+from app.plans import QUOTA_REJECTIONS, PlanLimits, PlanTable
 from app.services.engines import DELETE_INDEX, PURGE_SITE, REVOKE_CREDENTIAL, add_task
 from app.storage.database import ROW_LOCK, Database, read_page
 from app.wording import counted, number
@@ -193,7 +193,7 @@ def create_site(
     """
     get_account(session, account_id, lock=True)
     if limits.sites is not None and count_sites(session, account_id) >= limits.sites:
-        QUOTA_REFUSALS.labels("sites").inc()
+        QUOTA_REJECTIONS.labels("sites").inc()
         raise ApiError(
             ErrorCode.SITE_LIMIT_REACHED,
             f"The plan allows {counted(limits.sites, 'site')}; delete one or change the plan.",
@@ -329,7 +329,7 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
     ):
         total = count(session, account_id)
         if allowed is not None and total > allowed:
-            QUOTA_REFUSALS.labels(f"{noun}s").inc()
+            QUOTA_REJECTIONS.labels(f"{noun}s").inc()
             raise ApiError(
                 code,
                 f"The plan allows {counted(allowed, noun)}; with this site there would be {number(total)}. Delete "

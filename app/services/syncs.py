@@ -319,10 +319,10 @@ def _sweep_step(
     """
     sync.called_at = now()
     if sync.removed is None:
-        refusal = _check_share(session, sync, max_removed_percent)
-        if refusal is not None:
+        rejection = _check_share(session, sync, max_removed_percent)
+        if rejection is not None:
             session.flush()
-            return Written(refusal)  # The caller raises it, so that the time of the call is stored.
+            return Written(rejection)  # The caller raises it, so that the time of the call is stored.
         sync.removed = 0
     rows = unseen_rows(session, sync, after, SWEEP_STEP)
     removed = remove_stored(session, site, [identifier for _, identifier in rows])

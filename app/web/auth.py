@@ -176,7 +176,7 @@ def identify_token(
             return _identify_engine_key(runtime, token, credential_version)
         except GatewayError as error:
             raise invalid_key(token) from error
-    credentials, key = _find_key(runtime, token, credential_version, _find_key_refusal)
+    credentials, key = _find_key(runtime, token, credential_version, _find_key_error)
     return Caller(_KINDS[key.type], credentials.account, key, credential_version=credentials.credential_version)
 
 
@@ -184,12 +184,12 @@ def _find_key(
     runtime: Runtime,
     token: str,
     credential_version: CredentialVersion | None,
-    find_refusal: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
+    find_permission_error: Callable[[Runtime, Credentials, KeyRecord], ApiError | None],
 ) -> tuple[Credentials, KeyRecord]:
     token_hash = hash_token(token, runtime.settings.secret_key)
     # A given version means that the cached entry has already turned out to be outdated.
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
-    if cached is not None and cached.key is not None and find_refusal(runtime, cached, cached.key) is None:
+    if cached is not None and cached.key is not None and find_permission_error(runtime, cached, cached.key) is None:
         return cached, cached.key
     if not is_well_formed(token):
         raise invalid_key(token)
@@ -199,9 +199,9 @@ def _find_key(
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
         raise invalid_key(token)
-    refusal = find_refusal(runtime, credentials, credentials.key)
-    if refusal is not None:
-        raise refusal
+    rejection = find_permission_error(runtime, credentials, credentials.key)
+    if rejection is not None:
+        raise rejection
     return credentials, credentials.key
 
 
@@ -209,7 +209,7 @@ _KINDS: dict[str, CallerKind] = {"public": "public", "search": "search", "privat
 """Maps types of keys to kinds of callers."""
 
 
-def _find_stopped_refusal(key: KeyRecord) -> ApiError | None:
+def _find_state_error(key: KeyRecord) -> ApiError | None:
     """Return the 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
@@ -221,12 +221,12 @@ def _find_stopped_refusal(key: KeyRecord) -> ApiError | None:
     return None
 
 
-def _find_key_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+def _find_key_error(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
     """Return the error for a disabled or expired key (401) or an unconfirmed owner (403); ``None`` for a valid key."""
-    refusal = _find_stopped_refusal(key)
-    if refusal is None and _waits_for_confirmation(runtime, credentials.account):
+    rejection = _find_state_error(key)
+    if rejection is None and _waits_for_confirmation(runtime, credentials.account):
         return _unconfirmed()
-    return refusal
+    return rejection
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
@@ -245,23 +245,23 @@ def _unconfirmed() -> ApiError:
 def _identify_gateway_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
     """Identify the caller by a public key, which has the permissions and limits of its engine key."""
     try:
-        credentials, key = _find_key(runtime, token, credential_version, _find_gateway_refusal)
+        credentials, key = _find_key(runtime, token, credential_version, _find_gateway_error)
     except ApiError as error:
         raise invalid_engine_key(error.message) from error
     site = credentials.account.sites[key.site_id]
     return Caller("engine", credentials.account, key, site, credential_version=credentials.credential_version)
 
 
-def _find_gateway_refusal(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
-    refusal = _find_key_refusal(runtime, credentials, key)
-    if refusal is None and key.type != "public":
+def _find_gateway_error(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+    rejection = _find_key_error(runtime, credentials, key)
+    if rejection is None and key.type != "public":
         return invalid_engine_key(
             f"A {key.type} key is a secret and must not be in a web page; use a public key, or an engine key from "
             "GET /v1/client-info."
         )
-    if refusal is None and not _is_open(credentials, key.site_id):
+    if rejection is None and not _is_open(credentials, key.site_id):
         return invalid_engine_key("The key's site is paused or deleted, or its account is suspended.")
-    return refusal
+    return rejection
 
 
 def _is_open(credentials: Credentials, site_id: int) -> bool:
@@ -303,7 +303,7 @@ def _is_still_valid(runtime: Runtime, claims: engine_keys.EngineClaims, credenti
     if claims.key_id is None:
         return credentials.account.sites[claims.site_id].public_epoch == claims.version
     key = credentials.key
-    return key is not None and key.token_version == claims.version and _find_stopped_refusal(key) is None
+    return key is not None and key.token_version == claims.version and _find_state_error(key) is None
 
 
 def identify_session(runtime: Runtime, cookie: str) -> Caller | None:

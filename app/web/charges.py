@@ -23,7 +23,7 @@ from app.errors import ApiError
 from app.operations import searches
 from app.operations.attempts import count_uncharged
 from app.operations.searches import SearchOutcome
-from app.plans import QUOTA_REFUSALS
+from app.plans import QUOTA_REJECTIONS
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import SiteRecord
@@ -38,7 +38,7 @@ from app.services.usage.quota import (
 )
 from app.web.admission import Admission
 from app.web.callers import holder
-from app.web.permissions import find_refusal
+from app.web.permissions import find_permission_error
 from app.web.policy import OperationPolicy
 from backends.query import SearchQuery
 
@@ -50,13 +50,13 @@ class Charge:
     """What a request counts and charges, computed once for its caller.
 
     Attributes:
-        refusal: The 403 for a caller who may not use the operation; ``None`` for others. It is raised after counting.
+        permission_error: The 403 for a caller who may not use the operation; ``None`` otherwise. Raised after counting.
         plan_windows: Windows that the account's requests share.
         limits: Limits of the request, with its first search.
         further_limits: Limits of each further search.
     """
 
-    refusal: ApiError | None
+    permission_error: ApiError | None
     plan_windows: tuple[WindowRequest, ...]
     limits: RequestLimits
     further_limits: tuple[RequestLimits, ...] = ()
@@ -65,15 +65,15 @@ class Charge:
 def charge_of(req: Request, admission: Admission, caller: Caller) -> Charge:
     """Return what a request charges, which depends on the caller's rights and plan."""
     policy, account = admission.policy, caller.account
-    refusal = find_refusal(req, policy, caller)
+    permission_error = find_permission_error(req, policy, caller)
     # Only callers with engine keys have a bucket of their own for searches.
     plan = bucket_windows(caller, charged=caller.kind == "engine" and policy.charges, is_file=policy.is_file)
     windows = plan + visitor_windows(caller, admission.address, reports=policy.reports_usage)
     credentials_of = None if caller.kind == "session" else account.id
     is_charged, texts = (False, []) if caller.is_preview else _find_searches(req, policy)
     # A request that is about to be rejected for lack of permission must not be charged.
-    if not is_charged or refusal is not None:
-        return Charge(refusal, plan, RequestLimits(windows, credentials_of=credentials_of))
+    if not is_charged or permission_error is not None:
+        return Charge(permission_error, plan, RequestLimits(windows, credentials_of=credentials_of))
     site_id = None if caller.site is None else caller.site.id
     reserve = UsageReservation(account.id, account.limits.searches_per_day, site_id)
     if not texts:
@@ -148,7 +148,7 @@ def consume_further(admission: Admission, charge: Charge) -> None:
             continue
         except RequestLimitExceeded as error:
             _give_back(admission)
-            count_refusal(admission, charge, error)
+            count_rejection(admission, charge, error)
             raise
         # The response shows the usage after the last of the searches.
         admission.outcome = outcome._replace(used_today=further.used_today)
@@ -171,7 +171,7 @@ def _uncounted(limits: RequestLimits) -> list[UncountedSearch]:
     return [UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)]
 
 
-def count_refusal(admission: Admission, charge: Charge, error: RequestLimitExceeded) -> None:
+def count_rejection(admission: Admission, charge: Charge, error: RequestLimitExceeded) -> None:
     """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
     caller = admission.caller
     # Members search on pages of the dashboard, which have limits of their own.
@@ -180,21 +180,21 @@ def count_refusal(admission: Admission, charge: Charge, error: RequestLimitExcee
     if error.window.key not in {window.key for window in charge.plan_windows}:
         return
     minutely = error.window.seconds == MINUTE_SECONDS
-    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
+    QUOTA_REJECTIONS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
     if charge.limits.reserve is not None:
-        _note_refused(admission.runtime, caller)
+        _record_rejection(admission.runtime, caller)
 
 
-def _note_refused(runtime: Runtime, caller: Caller) -> None:
+def _record_rejection(runtime: Runtime, caller: Caller) -> None:
     try:
-        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
+        runtime.counters.count_rejection(caller.account.id, now=now().timestamp())
         runtime.usage_copies.note(caller.account.id)
     except CountersUnavailable as error:
         log.error("a rejected search could not be counted: %s", error)
 
 
 def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
-    if outcome.refused is not None:
+    if outcome.rejected is not None:
         return
     try:
         runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
@@ -216,8 +216,8 @@ def require_search(admission: Admission) -> None:
     if caller.is_preview:
         count_preview(admission)
     elif outcome is not None and outcome.reservation is None and outcome.used_today is not None:
-        QUOTA_REFUSALS.labels("searches_per_day").inc()
-        _note_refused(admission.runtime, caller)
+        QUOTA_REJECTIONS.labels("searches_per_day").inc()
+        _record_rejection(admission.runtime, caller)
         raise out_of_searches(outcome, caller.account.limits)
 
 

@@ -15,7 +15,7 @@ from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.operations.imports import ImportInterrupted, progress_sentence
 from app.services.analytics.events import EventJournalUnavailable
-from app.services.usage.quota import RateLimited, refusal
+from app.services.usage.quota import RateLimited, rejection_message
 from app.storage.database import is_unavailable
 from app.web.admission import current_admission
 from app.web.nearest_route import find_nearest_route
@@ -58,7 +58,7 @@ def _http(error: HTTPException) -> Response:
 def translate_http(error: HTTPException) -> ApiError:
     """Convert werkzeug's errors to :class:`ApiError`."""
     if isinstance(error, RequestLimitExceeded):
-        return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, refusal(error.window), retry_after=error.retry_after)
+        return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, rejection_message(error.window), retry_after=error.retry_after)
     if isinstance(error, RequestRedirect):
         return ApiError(ErrorCode.NOT_FOUND, "This URL does not exist.")
     if isinstance(error, RequestEntityTooLarge):

@@ -152,7 +152,7 @@ def _host_of(req: Request) -> str:
     return str(host).removesuffix(":").removesuffix(_DEFAULT_PORTS.get(req.scheme, ""))
 
 
-def refuse_foreign_form(req: Request) -> None:
+def reject_foreign_form(req: Request) -> None:
     """Reject forms from other sites' pages. Before login, there is no CSRF token to check.
 
     Raises:

@@ -17,7 +17,7 @@ from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy
 
 
-def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
+def find_permission_error(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
     """Return the 403 for a caller who may not use the operation, or ``None``."""
     key, is_open = caller.key, policy.access.anyone
     if not is_open and caller.account.suspension is not None:
@@ -80,7 +80,7 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
-def refuse_other_site(caller: Caller, site_id: int) -> None:
+def reject_other_site(caller: Caller, site_id: int) -> None:
     """Reject other sites of the account for a key that is limited to its own site.
 
     Unknown sites and sites of other accounts pass this check; loading them later raises a 404.
@@ -93,7 +93,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
         return
     try:
         with runtime().database.read() as session:
-            # An unknown site is not refused here, so that the operation reports it as not found.
+            # An unknown site is not rejected here, so that the operation reports it as not found.
             get_site(session, caller.account.id, site_id, include_deleted=True)
     except ApiError:
         return
@@ -145,7 +145,7 @@ def choose_written_site(caller: Caller, in_query: int | None, in_body: int | Non
         raise field_error("site_id", "conflict", "has different values in the query and in the body")
     requested_id = in_body if in_query is None else in_query
     if requested_id is not None:
-        refuse_other_site(caller, requested_id)
+        reject_other_site(caller, requested_id)
         return requested_id
     if caller.key is None:
         raise field_error("site_id", "required", "is required")
@@ -162,7 +162,7 @@ def choose_reported_site(caller: Caller, site_id: int | None) -> int | None:
     """
     if site_id is None:
         return caller.only_site_id
-    refuse_other_site(caller, site_id)
+    reject_other_site(caller, site_id)
     return site_id
 
 

@@ -32,10 +32,10 @@ from app.web.auth import (
     is_operator_token,
     missing_key,
 )
-from app.web.charges import Charge, charge_of, consume, consume_further, count_refusal, uncounted_searches, undo_count
-from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
+from app.web.charges import Charge, charge_of, consume, consume_further, count_rejection, uncounted_searches, undo_count
+from app.web.hosts import is_host, is_own_origin, reject_foreign_form
 from app.web.parsing import read_form_body
-from app.web.permissions import refuse_other_site
+from app.web.permissions import reject_other_site
 from app.web.policy import SAFE_METHODS, hide_route, is_in_operator_area
 
 log = logging.getLogger(__name__)
@@ -71,11 +71,11 @@ def check(req: Request, admission: Admission) -> None:
         if req.routing_exception is not None:
             raise req.routing_exception
         if access.operator:
-            raise _refuse_operator(runtime, token)
+            raise _find_operator_error(runtime, token)
         if not access.anyone:
             raise failure or missing_key(req, admission.policy.token_places)
         if admission.policy.opens_session:
-            refuse_foreign_form(req)
+            reject_foreign_form(req)
         return
     try:
         caller, charge = _count(req, admission, caller, token)
@@ -85,8 +85,8 @@ def check(req: Request, admission: Admission) -> None:
         # The credentials are no longer valid, so the caller is unidentified.
         admission.caller = None
         _count_stranger(req, admission, token)
-        refusal = _refuse_operator(runtime, token) if access.operator else error
-        raise req.routing_exception or refusal from error
+        rejection = _find_operator_error(runtime, token) if access.operator else error
+        raise req.routing_exception or rejection from error
     runtime.usage_copies.note(caller.account.id, None if admission.outcome is None else admission.outcome.day)
     if caller.key is not None:
         runtime.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.key.type == "public" else None)
@@ -98,14 +98,14 @@ def check(req: Request, admission: Admission) -> None:
     if access.operator and not runtime.settings.operator_tokens:
         raise NotFound
     if admission.policy.opens_session:
-        refuse_foreign_form(req)
+        reject_foreign_form(req)
     # Keys need no CSRF token: unlike cookies, browsers don't send them on their own.
     elif caller.kind == "session" and req.method not in SAFE_METHODS and not access.operator:
         check_csrf(req, caller)
-    if charge.refusal is not None:
-        raise charge.refusal
+    if charge.permission_error is not None:
+        raise charge.permission_error
     if req.view_args and "site_id" in req.view_args and caller.only_site_id is not None:
-        refuse_other_site(caller, req.view_args["site_id"])
+        reject_other_site(caller, req.view_args["site_id"])
 
 
 def _admit_operator(req: Request, admission: Admission) -> None:
@@ -116,10 +116,10 @@ def _admit_operator(req: Request, admission: Admission) -> None:
     try:
         consume(admission, RequestLimits((OPERATOR_WINDOW,)))
     except CountersUnavailable as error:
-        _refuse_write(req, admission, error)
+        _reject_write(req, admission, error)
 
 
-def _refuse_operator(runtime: Runtime, token: str | None) -> Exception:
+def _find_operator_error(runtime: Runtime, token: str | None) -> Exception:
     """Return the error for a caller without the operator token; a 404 while the operator API is off."""
     return invalid_operator_token(token) if runtime.settings.operator_tokens else NotFound()
 
@@ -160,7 +160,7 @@ def _count(req: Request, admission: Admission, caller: Caller, token: str | None
     try:
         outcome = consume(admission, charge.limits)
     except CountersUnavailable as error:
-        _refuse_write(req, admission, error)
+        _reject_write(req, admission, error)
         if token is not None:
             caller, charge = _identify_again(req, admission, token, _UNSETTLED)
         admission.uncounted = uncounted_searches(charge)
@@ -168,7 +168,7 @@ def _count(req: Request, admission: Admission, caller: Caller, token: str | None
     except RequestLimitExceeded as error:
         # Ignore limits from outdated credentials: the plan may have been upgraded since.
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
-            count_refusal(admission, charge, error)
+            count_rejection(admission, charge, error)
             raise
         outcome = error.outcome
     if token is not None and _is_stale(caller, token, outcome):
@@ -179,12 +179,12 @@ def _count(req: Request, admission: Admission, caller: Caller, token: str | None
             undo_count(admission.runtime, outcome)
             raise
         # The first count used outdated rights or limits, so the request is counted again with the current ones.
-        if outcome.refused is not None or charge.limits != counted:
+        if outcome.rejected is not None or charge.limits != counted:
             undo_count(admission.runtime, outcome)
             try:
                 outcome = consume(admission, charge.limits)
             except RequestLimitExceeded as error:
-                count_refusal(admission, charge, error)
+                count_rejection(admission, charge, error)
                 raise
     admission.outcome = outcome
     return caller, charge
@@ -238,10 +238,10 @@ def _count_stranger(req: Request, admission: Admission, token: str | None) -> No
     try:
         consume(admission, RequestLimits((address_window(_stranger(admission, token)),)))
     except CountersUnavailable as error:
-        _refuse_write(req, admission, error)
+        _reject_write(req, admission, error)
 
 
-def _refuse_write(req: Request, admission: Admission, error: CountersUnavailable) -> None:
+def _reject_write(req: Request, admission: Admission, error: CountersUnavailable) -> None:
     """Reject writes while the counter store is unavailable. Reads, searches, and requests without a route continue."""
     log.error("the counter store is unavailable: %s", error)
     admission.counters_away = True

@@ -62,8 +62,8 @@ def test_engine_key_of_a_paused_site_gets_invalid_api_key(owner: Tenant) -> None
     paused = owner.browser.put(f"/sites/{owner.site_id}", json={"active": False})
     assert paused.status_code == 200, paused.get_json()
 
-    for refused in (token, token + "x", "nonsense"):
-        assert_error(click(ApiClient(owner.app, refused), query="bicycle"), 401, "invalid_api_key")
+    for rejected in (token, token + "x", "nonsense"):
+        assert_error(click(ApiClient(owner.app, rejected), query="bicycle"), 401, "invalid_api_key")
     assert_error(ApiClient(owner.app, token).post("/api/v1/search-log", json={}), 401, "invalid_api_key")
 
 
@@ -96,8 +96,8 @@ def test_query_id_is_valid_for_24_hours_and_for_its_site_only(owner: Tenant) -> 
         made = query_id(owner, at=NOON - timedelta(hours=24))
         assert_ok(click(owner.public, query_id=made))
         old = query_id(owner, at=NOON - timedelta(hours=24, seconds=1))
-        refused = assert_error(click(owner.public, query_id=old), 400, "validation_failed", field="query_id")
-        assert "24 hours" in refused["message"]
+        rejected = assert_error(click(owner.public, query_id=old), 400, "validation_failed", field="query_id")
+        assert "24 hours" in rejected["message"]
         foreign = query_id(owner, site_id=owner.site_id + 1, at=NOON)
         assert_error(click(owner.public, query_id=foreign), 400, "validation_failed", field="query_id")
 

@@ -61,8 +61,8 @@ class TestIndexingOperations:
         tenant.index(page(1))
 
         for documents, code in (([page(2), page(3)], "document_limit_reached"), ([page(2), {}], "validation_failed")):
-            refused = tenant.private.post("/api/v1/index/bulk", json={"documents": documents})
-            assert refused.get_json()["error"] == code
+            rejected = tenant.private.post("/api/v1/index/bulk", json={"documents": documents})
+            assert rejected.get_json()["error"] == code
         missing = tenant.private.delete("/api/v1/index/destroy", json={"id": "page-2"})
         assert_error(missing, 404, "document_not_found")
 

@@ -435,9 +435,9 @@ def test_account_creates_a_limited_number_of_sites_per_day(tenant: Tenant) -> No
         for _ in range(2 + NEW_SITES_LIMIT):
             created = assert_ok(tenant.private.post("/sites", json=new_site), 201)["site"]
             assert_ok(tenant.private.delete(f"/sites/{created['id']}?purge=true"))
-        refused = tenant.private.post("/sites", json=new_site)
-        assert_error(refused, 429, "rate_limit_exceeded")
-        assert refused.headers["Retry-After"] == str(12 * 3600)
+        rejected = tenant.private.post("/sites", json=new_site)
+        assert_error(rejected, 429, "rate_limit_exceeded")
+        assert rejected.headers["Retry-After"] == str(12 * 3600)
 
         clock.shift(timedelta(hours=12))
         assert_ok(tenant.private.post("/sites", json=new_site), 201)

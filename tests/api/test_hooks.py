@@ -72,10 +72,10 @@ def test_hook_is_limited_to_one_call_a_minute(
     assert_ok(send(tenant, source))
     clock.shift(timedelta(seconds=20))
 
-    refused = send(tenant, source)
+    rejected = send(tenant, source)
 
-    assert_error(refused, 429, "rate_limit_exceeded")
-    assert refused.headers["Retry-After"] == "40"
+    assert_error(rejected, 429, "rate_limit_exceeded")
+    assert rejected.headers["Retry-After"] == "40"
     assert_ok(send(tenant, other))
     clock.shift(timedelta(seconds=40))
     assert_ok(send(tenant, source))

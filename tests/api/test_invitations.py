@@ -158,9 +158,9 @@ class TestAccepting:
     ) -> None:
         url = invite(tenant)["url"]
 
-        refused = accept(app, url, name="Joan Harbor", password=password)
+        rejected = accept(app, url, name="Joan Harbor", password=password)
 
-        assert_error(refused, 400, "validation_failed", field="password")
+        assert_error(rejected, 400, "validation_failed", field="password")
         assert_ok(accept(app, url), 201)
 
     def test_invitation_link_works_once(self, app: Flask, tenant: Tenant) -> None:

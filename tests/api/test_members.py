@@ -208,12 +208,12 @@ class TestLastOwner:
         renewal = f"/api/invitations/{invited['invitation']['id']}/renew"
         own, bos, cys = (f"/api/members/{member_id(tenant, email)}" for email in (tenant.email, BO, CY))
 
-        refused = [tenant.private.delete(path) for path in (own, bos)]
-        refused += [tenant.private.call(method, cys, json={"role": "owner"}) for method in ("PUT", "PATCH")]
-        refused += [tenant.private.put(bos, json={"role": role}) for role in ("editor", "viewer")]
-        refused.append(tenant.private.post("/api/invitations", json={**guest, "email": "more@example.com"}))
-        refused.append(tenant.private.post(renewal))
-        for response in refused:
+        rejected = [tenant.private.delete(path) for path in (own, bos)]
+        rejected += [tenant.private.call(method, cys, json={"role": "owner"}) for method in ("PUT", "PATCH")]
+        rejected += [tenant.private.put(bos, json={"role": role}) for role in ("editor", "viewer")]
+        rejected.append(tenant.private.post("/api/invitations", json={**guest, "email": "more@example.com"}))
+        rejected.append(tenant.private.post(renewal))
+        for response in rejected:
             assert_error(response, 403, "insufficient_permission")
 
         assert roles(tenant) == before

@@ -61,7 +61,7 @@ def log_in_from(app: Flask, number: int, code: str, password: str = PASSWORD) ->
     return ApiClient(app).post("/login", json=body, environ_overrides={"REMOTE_ADDR": f"192.0.2.{number}"})
 
 
-def refused(response: TestResponse) -> bool:
+def rejected(response: TestResponse) -> bool:
     assert_error(response, 401, "invalid_credentials")
     return True
 
@@ -142,8 +142,8 @@ class TestSettingUp:
 
         new, _ = switch_on(tenant.browser, clock)
 
-        assert refused(log_in(tenant.app, code_of(old)))
-        assert refused(log_in(tenant.app, old_recovery[0]))
+        assert rejected(log_in(tenant.app, code_of(old)))
+        assert rejected(log_in(tenant.app, old_recovery[0]))
         assert_ok(log_in(tenant.app, code_of(new)))
 
     def test_secret_and_recovery_codes_are_not_stored_in_plaintext(
@@ -164,8 +164,8 @@ class TestLoggingIn:
         app, _ = switch_on(tenant.browser, clock)
 
         assert_error(log_in(tenant.app), 401, "code_required")
-        assert refused(log_in(tenant.app, password="not the password"))
-        assert refused(log_in(tenant.app, code_of(app), password="not the password"))
+        assert rejected(log_in(tenant.app, password="not the password"))
+        assert rejected(log_in(tenant.app, code_of(app), password="not the password"))
         assert_ok(log_in(tenant.app, code_of(app)))
 
     def test_login_without_enrollment_ignores_the_code(self, tenant: Tenant) -> None:
@@ -177,13 +177,13 @@ class TestLoggingIn:
 
         assert_ok(log_in(tenant.app, f" {code[:3]} {code[3:]} "))
 
-        assert refused(log_in(tenant.app, code))
+        assert rejected(log_in(tenant.app, code))
         clock.shift(STEP)
-        assert refused(log_in(tenant.app, code))
+        assert rejected(log_in(tenant.app, code))
 
     def test_confirmation_code_cannot_be_used_to_log_in(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, _ = switch_on(tenant.browser, clock)
-        assert refused(log_in(tenant.app, code_of(app, -1)))
+        assert rejected(log_in(tenant.app, code_of(app, -1)))
 
     def test_codes_older_than_the_last_used_code_are_rejected(
         self, tenant: Tenant, clock: time_machine.Traveller
@@ -191,8 +191,8 @@ class TestLoggingIn:
         app, _ = switch_on(tenant.browser, clock)
         clock.shift(10 * STEP)
         assert_ok(log_in(tenant.app, code_of(app, 1)))
-        assert refused(log_in(tenant.app, code_of(app)))
-        assert refused(log_in(tenant.app, code_of(app, -1)))
+        assert rejected(log_in(tenant.app, code_of(app)))
+        assert rejected(log_in(tenant.app, code_of(app, -1)))
 
     @pytest.mark.parametrize(("steps", "is_accepted"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
     def test_clock_may_differ_by_one_step(
@@ -201,15 +201,15 @@ class TestLoggingIn:
         app, _ = switch_on(tenant.browser, clock)
         clock.shift(10 * STEP)
         response = log_in(tenant.app, code_of(app, steps))
-        assert_ok(response) if is_accepted else refused(response)
+        assert_ok(response) if is_accepted else rejected(response)
 
     def test_codes_work_only_for_their_member(
         self, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller
     ) -> None:
         switch_on(tenant.browser, clock)
         hers, her_recovery = switch_on(stranger.browser, clock)
-        assert refused(log_in(tenant.app, code_of(hers)))
-        assert refused(log_in(tenant.app, her_recovery[0]))
+        assert rejected(log_in(tenant.app, code_of(hers)))
+        assert rejected(log_in(tenant.app, her_recovery[0]))
 
     @pytest.mark.parametrize("code", ["000000", "12345", "1234567", "١٢٣٤٥٦", "-", "", "x" * 64])
     def test_malformed_code_is_rejected(self, tenant: Tenant, clock: time_machine.Traveller, code: str) -> None:
@@ -222,7 +222,7 @@ class TestLoggingIn:
     ) -> None:
         app, _ = switch_on(tenant.browser, clock)
         for _ in range(10):
-            assert refused(log_in(tenant.app, "000000"))
+            assert rejected(log_in(tenant.app, "000000"))
         assert_error(log_in(tenant.app, code_of(app)), 429, "rate_limit_exceeded")
         clock.shift(900)
         assert_ok(log_in(tenant.app, code_of(app)))
@@ -236,7 +236,7 @@ class TestLoggingIn:
             return log_in_from(tenant.app, number, code)
 
         for number in range(30):
-            assert refused(guess(number, "000000"))
+            assert rejected(guess(number, "000000"))
         assert_error(guess(99, code_of(app)), 429, "rate_limit_exceeded")
         assert_error(log_in(tenant.app), 401, "code_required")
         clock.shift(86_400)
@@ -275,7 +275,7 @@ class TestRecoveryCodes:
         app, recovery = switch_on(tenant.browser, clock)
 
         assert_ok(log_in(tenant.app, recovery[0]))
-        assert refused(log_in(tenant.app, recovery[0]))
+        assert rejected(log_in(tenant.app, recovery[0]))
         assert_ok(log_in(tenant.app, f" {recovery[1].replace('-', '').upper()} "))
         assert assert_ok(tenant.browser.get("/profile/totp"))["recovery_codes_left"] == 8
         assert_ok(log_in(tenant.app, code_of(app)))

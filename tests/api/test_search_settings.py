@@ -278,10 +278,10 @@ def test_previews_have_their_own_limit_per_minute(tenant: Tenant, monkeypatch: p
     for caller in (tenant.private, tenant.browser):
         for queries in (["a"], ["a", "b"]):
             assert caller.post(path, json={"settings": {}, "queries": queries}).status_code == 200
-        refused = caller.post(path, json={"settings": {}, "queries": ["a"]})
-        body = assert_error(refused, 429, "rate_limit_exceeded")
+        rejected = caller.post(path, json={"settings": {}, "queries": ["a"]})
+        body = assert_error(rejected, 429, "rate_limit_exceeded")
         assert body["message"].startswith("More than 2 previews per minute; try again in")
-        assert 0 < int(refused.headers["Retry-After"]) <= 60
+        assert 0 < int(rejected.headers["Retry-After"]) <= 60
     assert tenant.private.get(f"/sites/{tenant.site_id}").status_code == 200
 
 

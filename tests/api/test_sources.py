@@ -652,8 +652,8 @@ def test_deleting_a_source_removes_all_its_page_records_in_steps(
 
 def test_source_url_may_be_on_an_additional_domain_of_the_site(tenant: Tenant) -> None:
     wanted = {"kind": "website", "url": "https://docs.blog.example.org/"}
-    refused = tenant.private.post(sources_of(tenant), json=wanted)
-    assert_error(refused, 400, "validation_failed", field="url")
+    rejected = tenant.private.post(sources_of(tenant), json=wanted)
+    assert_error(rejected, 400, "validation_failed", field="url")
     assert_ok(
         tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": ["https://example.org/", "http://10.1.1.1"]})
     )
@@ -668,8 +668,8 @@ def test_source_url_may_be_on_an_additional_domain_of_the_site(tenant: Tenant) -
     # Existing sources stay when the domain is removed; new ones are rejected again.
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": []}))
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
-    refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
-    assert_error(refused, 400, "validation_failed", field="url")
+    rejected = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
+    assert_error(rejected, 400, "validation_failed", field="url")
 
 
 def import_config(tenant: Tenant, config: Any, form: str = "docsearch") -> Any:
@@ -737,8 +737,8 @@ def test_source_url_with_credentials_is_rejected_in_every_notation(tenant: Tenan
         "https://:secret@www.example.com/",
         r"https://\ann@www.example.com",
     ):
-        refused = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": address})
-        body = assert_error(refused, 400, "validation_failed", field="url")
+        rejected = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": address})
+        body = assert_error(rejected, 400, "validation_failed", field="url")
         assert "user name" in body["message"]
 
 
@@ -766,6 +766,6 @@ def test_source_url_without_a_scheme_gets_the_responding_scheme(
     assert asked[0] == "https://docs.example.com/a"
 
     asked.clear()
-    refused = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": "elsewhere.example/"})
-    assert_error(refused, 400, "validation_failed")
+    rejected = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": "elsewhere.example/"})
+    assert_error(rejected, 400, "validation_failed")
     assert asked == []

@@ -64,10 +64,10 @@ def test_sync_removing_too_much_needs_a_higher_allowed_percentage(tenant: Tenant
     second = begin(tenant)
     send(tenant, second, 0)
 
-    refused = tenant.private.post(f"{BEGIN}/{second}/finish")
-    assert refused.status_code == 400
-    assert refused.get_json()["error"] == "sync_removes_too_much"
-    assert "19 of the source's 20 documents" in refused.get_json()["message"]
+    rejected = tenant.private.post(f"{BEGIN}/{second}/finish")
+    assert rejected.status_code == 400
+    assert rejected.get_json()["error"] == "sync_removes_too_much"
+    assert "19 of the source's 20 documents" in rejected.get_json()["message"]
     assert len(ids(tenant)) == 20
 
     allowed = tenant.private.post(f"{BEGIN}/{second}/finish", json={"max_removed_percent": 95})
@@ -92,9 +92,9 @@ def test_invalid_max_removed_percent_is_rejected(tenant: Tenant, percent: Any) -
 
 def test_second_sync_of_a_source_requires_replacing_the_first(tenant: Tenant) -> None:
     first = begin(tenant)
-    refused = tenant.private.post(BEGIN, json={"source": "wordpress"})
-    assert (refused.status_code, refused.get_json()["error"]) == (400, "sync_running")
-    assert first in refused.get_json()["message"]
+    rejected = tenant.private.post(BEGIN, json={"source": "wordpress"})
+    assert (rejected.status_code, rejected.get_json()["error"]) == (400, "sync_running")
+    assert first in rejected.get_json()["message"]
 
     second = begin(tenant, replace=True)
 

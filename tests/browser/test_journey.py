@@ -62,10 +62,10 @@ def test_owner_can_register_index_search_read_analytics_pause_and_delete_the_acc
     ann.go(site)
     ann.press("Pause site")
     ann.sees("Site paused")
-    refused = requests.get(
+    rejected = requests.get(
         f"{server.base_url}/v1/search", {"q": "hours"}, headers={"Authorization": f"Bearer {token}"}, timeout=30
     )
-    assert refused.json()["error"] == "site_inactive"
+    assert rejected.json()["error"] == "site_inactive"
     ann.go(f"{site}/try?q=hours")
     ann.sees("This site is paused")
 

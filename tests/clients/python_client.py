@@ -42,9 +42,9 @@ def main(base_url: str, private_token: str, search_token: str) -> None:
     assert isinstance(by_body, SearchAnswer), by_body
     assert [hit.id for hit in by_body.results.hits] == ["way"]
 
-    refused = search.sync(client=visitor, q="tram", limit=101)
-    assert isinstance(refused, Error), refused
-    assert (refused.error, refused.details[0].field) == ("validation_failed", "limit")
+    rejected = search.sync(client=visitor, q="tram", limit=101)
+    assert isinstance(rejected, Error), rejected
+    assert (rejected.error, rejected.details[0].field) == ("validation_failed", "limit")
 
     deleted = delete_document.sync(client=server, body=Destroy(id="hours"))
     assert isinstance(deleted, DestroyAnswer), deleted

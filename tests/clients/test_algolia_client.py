@@ -64,11 +64,11 @@ def test_algolia_python_client_raises_error_messages_and_statuses(
 ) -> None:
     error = import_module("algoliasearch.http.exceptions").RequestException
 
-    with pytest.raises(error, match="filters cannot be read") as refused:
+    with pytest.raises(error, match="filters cannot be read") as rejected:
         make_client(customer.tokens["search"]).search_single_index(
             index_name="any", search_params={"filters": "author"}
         )
     with pytest.raises(error, match="The API key is invalid") as unknown:
         make_client("abc").search_single_index(index_name="any")
 
-    assert (refused.value.status_code, unknown.value.status_code) == (400, 403)
+    assert (rejected.value.status_code, unknown.value.status_code) == (400, 403)

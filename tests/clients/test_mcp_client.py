@@ -44,10 +44,10 @@ def test_mcp_client_searches_and_fetches_documents(customer: Customer, mode: str
                 part = await client.call_tool("fetch", {"url": "https://example.com/history", "offset": offset})
                 parts.append(part.structured_content["text"])
                 offset = part.structured_content["next_offset"]
-            refused = await client.call_tool("search", {"query": "ferry", "limit": 11})
-            return client.protocol_version, tools, found, parts, refused
+            rejected = await client.call_tool("search", {"query": "ferry", "limit": 11})
+            return client.protocol_version, tools, found, parts, rejected
 
-    revision, tools, found, parts, refused = asyncio.run(use())
+    revision, tools, found, parts, rejected = asyncio.run(use())
 
     assert revision == REVISIONS[mode]
     assert [tool.name for tool in tools] == ["search", "fetch"]
@@ -55,7 +55,7 @@ def test_mcp_client_searches_and_fetches_documents(customer: Customer, mode: str
     assert (hit["id"], hit["url"], hit["snippet"]) == ("page-t", "https://example.com/tours#prices", "A ferry: 5.")
     assert len(parts) == 2
     assert "".join(parts).count("A year went by.") == 2_000
-    assert (refused.is_error, refused.content[0].text) == (True, "limit must be between 1 and 10")
+    assert (rejected.is_error, rejected.content[0].text) == (True, "limit must be between 1 and 10")
 
 
 def test_mcp_client_can_send_the_key_as_a_bearer_token(customer: Customer) -> None:

@@ -206,10 +206,10 @@ def test_restore_replaces_existing_accounts_only_with_force(filled: Tenant, othe
     before = rows_of(other)
     assert run(filled.app, "backup", str(file)).exit_code == 0
 
-    refused = run(other, "restore", str(file))
+    rejected = run(other, "restore", str(file))
 
-    assert refused.exit_code == 1
-    assert "--force" in refused.output
+    assert rejected.exit_code == 1
+    assert "--force" in rejected.output
     assert rows_of(other) == before
     assert run(other, "restore", "--force", str(file)).exit_code == 0
     assert rows_of(other) == rows_of(filled.app)
@@ -221,11 +221,11 @@ def test_restore_keeps_the_backups_secret_and_rejects_a_different_one(
 ) -> None:
     assert run(filled.app, "backup", str(file)).exit_code == 0
     monkeypatch.setenv("SECRET_KEY", "another secret that is long enough, too")
-    refused = run(other, "restore", str(file))
+    rejected = run(other, "restore", str(file))
     monkeypatch.delenv("SECRET_KEY")
     assert run(other, "restore", str(file)).exit_code == 0
 
-    assert "SECRET_KEY differs from the backup's" in refused.output
+    assert "SECRET_KEY differs from the backup's" in rejected.output
     kept = runtime_of(other).settings.data_path / "secret_key"
     assert kept.read_text() == SECRET
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600

@@ -113,9 +113,9 @@ def test_mcp_with_a_private_key_requires_the_search_scope(tenant: Tenant) -> Non
     key = {"name": "Documents", "type": "private", "scopes": ["documents"]}
     made = tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json=key).get_json()
 
-    refused = ApiClient(tenant.app, made["api_key"]).post("/mcp", json=message("ping"))
+    rejected = ApiClient(tenant.app, made["api_key"]).post("/mcp", json=message("ping"))
 
-    assert_error(refused, 403, "insufficient_permission")
+    assert_error(rejected, 403, "insufficient_permission")
 
 
 def test_mcp_requests_from_other_origins_are_rejected_by_allowed_origins(tenant: Tenant) -> None:
@@ -203,18 +203,18 @@ def test_mcp_notifications_return_202(tenant: Tenant) -> None:
 def test_invalid_mcp_message_is_rejected(tenant: Tenant, body: Any, code: int) -> None:
     open_site(tenant)
 
-    refused = post(tenant, body)
+    rejected = post(tenant, body)
 
-    assert (refused.status_code, refused.get_json()["error"]["code"]) == (400, code)
+    assert (rejected.status_code, rejected.get_json()["error"]["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000, b'{"a":' * 5_000])
 def test_invalid_json_is_rejected_with_a_parse_error(tenant: Tenant, text: bytes) -> None:
     open_site(tenant)
 
-    refused = tenant.search.post("/mcp", data=text, content_type="application/json")
+    rejected = tenant.search.post("/mcp", data=text, content_type="application/json")
 
-    assert (refused.status_code, refused.get_json()["error"]["code"]) == (400, -32700)
+    assert (rejected.status_code, rejected.get_json()["error"]["code"]) == (400, -32700)
 
 
 def test_wrong_content_type_or_size_is_rejected_in_the_api_error_format(tenant: Tenant) -> None:
@@ -299,9 +299,9 @@ def test_conflicting_or_unsupported_protocol_version_is_rejected(
 ) -> None:
     open_site(tenant)
 
-    refused = post(tenant, message("tools/call", {"name": "search", "_meta": meta}), **headers)
+    rejected = post(tenant, message("tools/call", {"name": "search", "_meta": meta}), **headers)
 
-    assert (refused.status_code, refused.get_json()["error"]["code"]) == (400, code)
+    assert (rejected.status_code, rejected.get_json()["error"]["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("name", ["fetch", f"=?base64?{base64.b64encode(b'fetch').decode()}?="])

@@ -206,10 +206,10 @@ def test_long_tags_count_toward_the_size_of_the_response(tenant: Tenant, ask: As
     tenant.index(*[page(number, title="Shoe", content="shoe " * 400, url=f"/{number}") for number in range(100)])
     wish = {"query": "shoe", "hitsPerPage": 100, "highlightPreTag": "<" * 200, "highlightPostTag": ">" * 200}
 
-    refused = ask(wish)
+    rejected = ask(wish)
 
-    assert refused.status_code == 400
-    assert refused.get_json()["message"].startswith("The response would contain more than")
+    assert rejected.status_code == 400
+    assert rejected.get_json()["message"].startswith("The response would contain more than")
     assert ask({**wish, "attributesToHighlight": ["title"]}).status_code == 200
 
 

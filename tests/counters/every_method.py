@@ -25,7 +25,7 @@ _CALLS: dict[str, Callable[[CounterStore], Any]] = {
     "reset": lambda store: store.reset(["day"]),
     "reset_all": lambda store: store.reset_all(),
     "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),
-    "count_refusal": lambda store: store.count_refusal(1, now=NOW),
+    "count_rejection": lambda store: store.count_rejection(1, now=NOW),
     "usage_of_day": lambda store: store.usage_of_day(1, TODAY),
     "usage_between": lambda store: store.usage_between(1, TODAY, TODAY),
     "begin_credential_change": lambda store: store.begin_credential_change(1, now=NOW),

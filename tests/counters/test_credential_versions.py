@@ -46,9 +46,9 @@ def test_change_affects_only_its_own_account(counters: CounterStore) -> None:
 
 def test_rejected_request_still_returns_the_credential_version(counters: CounterStore) -> None:
     settled = credential_version(counters)
-    refused = counters.consume([WindowRequest("full", 0, 60)], credentials_of=1, now=NOW)
-    assert not refused.allowed
-    assert refused.credential_version == settled
+    rejected = counters.consume([WindowRequest("full", 0, 60)], credentials_of=1, now=NOW)
+    assert not rejected.allowed
+    assert rejected.credential_version == settled
 
 
 def test_abandoned_change_is_healed_after_its_timeout(counters: CounterStore) -> None:

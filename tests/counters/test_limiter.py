@@ -36,7 +36,7 @@ class Site:
         self.limits = RequestLimits((MINUTE, DAY))
         self.outcome: Any = None
         self.windows: tuple[WindowState, ...] = ()
-        self.refusal: Any = None
+        self.rejection: Any = None
         self.app = flask.Flask("site")
         self.limiter = RequestLimiter(counters)
         self.limiter.init_app(self.app)
@@ -64,7 +64,7 @@ class Site:
 
     def explain(self, error: Exception) -> tuple[str, int, dict[str, str]]:
         assert isinstance(error, RequestLimitExceeded)
-        self.refusal = error
+        self.rejection = error
         return error.description or "", 429, {"Retry-After": str(error.retry_after)}
 
     def get(self, path: str = "/") -> tuple[int, tuple[str | None, ...], str | None]:
@@ -103,9 +103,9 @@ def test_rejection_shows_the_exceeded_limit(site: Site, clock: time_machine.Trav
     clock.shift(60)
     assert [site.get()[0] for _ in range(2)] == [200, 200]
     assert site.get() == (429, ("5", "0", "1700006400"), "6340")
-    assert site.refusal.window.key == DAY.key
-    assert site.refusal.limit.limit.amount == 5
-    assert site.refusal.description == "5 per 1 day"
+    assert site.rejection.window.key == DAY.key
+    assert site.rejection.limit.limit.amount == 5
+    assert site.rejection.description == "5 per 1 day"
 
 
 def test_headers_show_the_window_with_the_fewest_requests_left(site: Site) -> None:

@@ -49,7 +49,7 @@ class Model:
         self.indexing: Counter[tuple[int, date]] = Counter()
         self.sites: dict[tuple[int, date], dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         self.keys: dict[tuple[int, str], tuple[str, float]] = {}
-        self.refusals: Counter[tuple[int, date]] = Counter()
+        self.rejections: Counter[tuple[int, date]] = Counter()
         self.typing: dict[str, list[Typing]] = defaultdict(list)
 
     def goes_on(self, intent: IntentRequest | None, now: float) -> Typing | None:
@@ -245,17 +245,17 @@ def test_every_step_agrees_with_the_reference_model(store: CounterStore, script:
             seen = store.peek(windows, usage_of=None if reserve is None else reserve.account_id, now=now)
             goes_on = model.goes_on(intent, now)
             outcome = store.consume(windows, reserve=reserve, intent=intent, now=now)
-            shown, refused, reserved, used = model.consume(windows, reserve, intent, now)
+            shown, rejected, reserved, used = model.consume(windows, reserve, intent, now)
             assert [(window.hits, window.reset_ms / 1000) for window in outcome.windows] == shown
-            assert (None if outcome.refused is None else outcome.refused.key) == refused
+            assert (None if outcome.rejected is None else outcome.rejected.key) == rejected
             assert (outcome.reservation is not None) == bool(reserved)
             assert outcome.used_today == used
             assert outcome.day == day_of(now)
-            assert outcome.continues == (goes_on is not None and refused is None)
+            assert outcome.continues == (goes_on is not None and rejected is None)
             if goes_on and outcome.reservation is not None:
                 assert outcome.reservation.day == goes_on.day
             if intent is None:
-                assert (None if seen.refused is None else seen.refused.key) == refused
+                assert (None if seen.rejected is None else seen.rejected.key) == rejected
             ends = [window.reset_ms for window in outcome.windows]
             assert [window.reset_ms for window in seen.windows] == ends[: len(windows)]
             if outcome.allowed:
@@ -286,8 +286,8 @@ def test_every_step_agrees_with_the_reference_model(store: CounterStore, script:
             )
             assert (told.status.value, told.used_today) == model.report(account, site, kind, count, key, now)
         elif step == "refusal":
-            store.count_refusal(details[0], now=now)
-            model.refusals[details[0], day_of(now)] += 1
+            store.count_rejection(details[0], now=now)
+            model.rejections[details[0], day_of(now)] += 1
         elif step == "forget site":
             store.forget_site(*details, now=now)
             model.forget_site(*details)
@@ -301,8 +301,8 @@ def test_every_step_agrees_with_the_reference_model(store: CounterStore, script:
             model.windows.pop(details[0], None)
         for account in (1, 2):
             usage = store.usage_of_day(account, day_of(now))
-            assert (usage.used, usage.indexing, usage.refused) == (
+            assert (usage.used, usage.indexing, usage.rejected) == (
                 model.used(account, day_of(now)),
                 model.indexing[account, day_of(now)],
-                model.refusals[account, day_of(now)],
+                model.rejections[account, day_of(now)],
             )

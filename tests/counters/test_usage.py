@@ -50,11 +50,11 @@ def test_search_rejected_by_the_quota_still_counts_as_a_request(counters: Counte
 
 def test_rejected_searches_count_on_their_day_up_to_its_last_second(counters: CounterStore) -> None:
     for moment in (NOW, MIDNIGHT - 1, MIDNIGHT):
-        counters.count_refusal(1, now=moment)
+        counters.count_rejection(1, now=moment)
 
     days = counters.usage_between(1, TODAY, TODAY + timedelta(days=1))
 
-    assert [day.refused for day in days] == [2, 1]
+    assert [day.rejected for day in days] == [2, 1]
 
 
 def test_request_rejected_by_a_window_is_not_charged(counters: CounterStore) -> None:
@@ -130,8 +130,8 @@ def report(counters: CounterStore, count: int, *, capped: bool = False, site: in
 
 def test_report_is_charged_and_may_exceed_the_quota(counters: CounterStore) -> None:
     assert report(counters, 500) == 500
-    refused = counters.consume([], reserve=SEARCH, now=NOW)
-    assert (refused.reservation, refused.used_today) == (None, 500)
+    rejected = counters.consume([], reserve=SEARCH, now=NOW)
+    assert (rejected.reservation, rejected.used_today) == (None, 500)
 
 
 def test_site_is_charged_the_larger_of_gateway_searches_and_reports(counters: CounterStore) -> None:
@@ -156,7 +156,7 @@ def test_gateway_search_is_rejected_at_the_quota_even_if_a_report_already_paid(c
     for _ in range(5):
         outcome = counters.consume([], reserve=GATEWAY, now=NOW)
         assert (outcome.reservation, outcome.used_today) == (None, 3)
-    assert report(counters, 1) == 4, "the refused ones are not the gateway's"
+    assert report(counters, 1) == 4, "the rejected ones are not the gateway's"
 
 
 def test_capped_reports_are_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:

@@ -44,9 +44,9 @@ def test_day_window_is_the_utc_day(counters: CounterStore) -> None:
 def test_full_day_window_reopens_at_midnight(counters: CounterStore) -> None:
     for _ in range(5):
         counters.consume([DAY], now=MIDNIGHT - 90.5)
-    refused = counters.consume([DAY], now=MIDNIGHT - 90.5).refused
-    assert refused is not None
-    assert refused.retry_after(MIDNIGHT - 90.5) == 91
+    rejected = counters.consume([DAY], now=MIDNIGHT - 90.5).rejected
+    assert rejected is not None
+    assert rejected.retry_after(MIDNIGHT - 90.5) == 91
     assert not counters.consume([DAY], now=MIDNIGHT - 0.001).allowed
     assert counters.consume([DAY], now=MIDNIGHT).allowed
 
@@ -70,19 +70,19 @@ def test_hit_of_an_ended_day_is_not_refunded_to_the_next_day(counters: CounterSt
 def test_rejected_hit_counts_in_no_window(counters: CounterStore) -> None:
     for _ in range(3):
         counters.consume([MINUTE, DAY], now=NOW)
-    refused = counters.consume([MINUTE, DAY], now=NOW)
-    assert refused.refused == refused.windows[0]
-    assert [window.hits for window in refused.windows] == [3, 3]
+    rejected = counters.consume([MINUTE, DAY], now=NOW)
+    assert rejected.rejected == rejected.windows[0]
+    assert [window.hits for window in rejected.windows] == [3, 3]
     assert counters.consume([DAY], now=NOW).windows[0].hits == 4
 
 
 def test_rejection_names_the_full_window_with_the_longest_wait(counters: CounterStore) -> None:
     short, long = WindowRequest("short", 1, 60), WindowRequest("long", 1, 3600)
     counters.consume([short, long], now=NOW)
-    refused = counters.consume([short, long], now=NOW).refused
-    assert refused is not None
-    assert refused.key == "long"
-    assert refused.retry_after(NOW) == 3600
+    rejected = counters.consume([short, long], now=NOW).rejected
+    assert rejected is not None
+    assert rejected.key == "long"
+    assert rejected.retry_after(NOW) == 3600
 
 
 def test_retry_after_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
@@ -90,10 +90,10 @@ def test_retry_after_is_rounded_up_and_never_zero(counters: CounterStore) -> Non
     counters.consume([window], now=NOW)
     waits = {}
     for moment in (NOW, NOW + 0.5, NOW + 59.9):
-        refused = counters.consume([window], now=moment).refused
-        assert refused is not None
-        waits[moment] = refused.retry_after(moment)
-        assert refused.reset_at == 1_700_000_061
+        rejected = counters.consume([window], now=moment).rejected
+        assert rejected is not None
+        waits[moment] = rejected.retry_after(moment)
+        assert rejected.reset_at == 1_700_000_061
     assert list(waits.values()) == [60, 60, 1]
 
 
@@ -105,9 +105,9 @@ def test_window_without_a_limit_counts_and_never_rejects(counters: CounterStore)
 
 
 def test_limit_of_zero_rejects_the_first_hit(counters: CounterStore) -> None:
-    refused = counters.consume([WindowRequest("none", 0, 60)], now=NOW).refused
-    assert refused is not None
-    assert (refused.hits, refused.reset_ms) == (0, 1_700_000_060_250)
+    rejected = counters.consume([WindowRequest("none", 0, 60)], now=NOW).rejected
+    assert rejected is not None
+    assert (rejected.hits, rejected.reset_ms) == (0, 1_700_000_060_250)
 
 
 def test_changed_limit_applies_from_the_next_hit(counters: CounterStore) -> None:
@@ -135,7 +135,7 @@ def test_peek_counts_nothing_and_shows_the_outcome_of_a_hit(counters: CounterSto
     for _ in range(3):
         counters.consume([MINUTE], now=NOW)
     full = counters.peek([MINUTE], now=NOW + 1)
-    assert full.refused == full.windows[0]
+    assert full.rejected == full.windows[0]
     assert full.windows[0].hits == 3
     assert counters.peek([MINUTE], now=NOW + 60).allowed
 

@@ -243,12 +243,12 @@ def test_stop_grace_periods_exceed_the_graceful_timeout() -> None:
 @pytest.mark.parametrize("source", [NGINX, CADDY], ids=["nginx", "Caddy"])
 def test_error_responses_of_the_proxies_match_the_services_format(source: str) -> None:
     bodies = re.findall(r"(?:(\d{3}) )?['`](\{.*?\})['`](?: (\d{3}))?", source)
-    refusals = {int(before or after): json.loads(body) for before, body, after in bodies}
-    assert set(refusals) == {413, 503}
-    for status, body in refusals.items():
+    rejections = {int(before or after): json.loads(body) for before, body, after in bodies}
+    assert set(rejections) == {413, 503}
+    for status, body in rejections.items():
         assert STATUS[ErrorCode(body["error"])] == status
         assert body["message"]
-    assert refusals[503]["retry_after"] == 5
+    assert rejections[503]["retry_after"] == 5
     assert re.search(r"Retry-After 5\b", source)
 
 

@@ -30,20 +30,20 @@ class Busy:
     """The service, which rejects some calls as if it were busy.
 
     Attributes:
-        refusals: Status and path of the next calls to reject.
+        rejections: Status and path of the next calls to reject.
         calls: Method and path of every call.
     """
 
     def __init__(self, application: WSGIApplication):
         self._application = application
-        self.refusals: list[tuple[str, str]] = []
+        self.rejections: list[tuple[str, str]] = []
         self.calls: list[str] = []
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         self.calls.append(path.rpartition("/")[2])
-        if self.refusals and path.endswith(self.refusals[0][1]):
-            status, _ = self.refusals.pop(0)
+        if self.rejections and path.endswith(self.rejections[0][1]):
+            status, _ = self.rejections.pop(0)
             environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
             start_response(status, [("Retry-After", "0"), ("Content-Type", "application/json")])
             return [b'{"error": "busy"}']
@@ -124,7 +124,7 @@ def test_sync_adds_and_removes_pages_to_match_the_file(service: Service) -> None
 
 
 def test_sync_retries_after_429_and_503_responses(service: Service) -> None:
-    service.busy.refusals = [
+    service.busy.rejections = [
         ("429 Too Many Requests", "/sync"),
         ("503 Service Unavailable", "/bulk"),
         ("429 Too Many Requests", "/bulk"),
@@ -140,7 +140,7 @@ def test_sync_retries_after_429_and_503_responses(service: Service) -> None:
 
 
 def test_sync_gives_up_after_eight_failed_attempts(service: Service) -> None:
-    service.busy.refusals = [("503 Service Unavailable", "/bulk")] * 8
+    service.busy.rejections = [("503 Service Unavailable", "/bulk")] * 8
 
     done = service.sync(range(3))
 
@@ -152,13 +152,13 @@ def test_sync_gives_up_after_eight_failed_attempts(service: Service) -> None:
 def test_sync_removes_many_pages_only_if_allowed(service: Service) -> None:
     service.sync(range(50))
 
-    refused = service.sync(range(20))
+    rejected = service.sync(range(20))
     kept = service.found
     allowed = service.sync(range(20), MAX_REMOVED_PERCENT="100")
 
-    assert refused.returncode != 0
-    assert "sync_removes_too_much" in refused.stderr
-    assert "30 of the source's 50 documents" in refused.stderr
+    assert rejected.returncode != 0
+    assert "sync_removes_too_much" in rejected.stderr
+    assert "30 of the source's 50 documents" in rejected.stderr
     assert kept == 50
     assert (allowed.returncode, allowed.stdout) == (0, "20 pages sent, 30 removed\n")
 

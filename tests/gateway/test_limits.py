@@ -284,11 +284,11 @@ def test_started_search_can_be_continued_after_the_quota_is_exhausted(tenant: Te
     with time_machine.travel(START, tick=False):
         gateway.search("har")
         gateway.search("harbour")
-        refused = gateway.send({"q": "ship"})
+        rejected = gateway.send({"q": "ship"})
         gateway.search("harbour cruise")
         used = used_today(tenant)
 
-    assert_engine_error(refused, 429, "rate_limit_exceeded")
+    assert_engine_error(rejected, 429, "rate_limit_exceeded")
     assert used == 1
 
 
@@ -315,7 +315,7 @@ def test_search_is_refunded_when_all_its_requests_failed(tenant: Tenant) -> None
 
 
 def test_searches_rejected_by_plan_limits_are_reported_to_the_owner(tenant: Tenant) -> None:
-    def refused() -> int:
+    def rejected() -> int:
         answer = tenant.private.get("/dashboard").get_json()
         return int(answer["usage"]["refused_searches_this_month"])
 
@@ -324,14 +324,14 @@ def test_searches_rejected_by_plan_limits_are_reported_to_the_owner(tenant: Tena
     gateway.search("page")
     assert gateway.send({"q": "page"}).status_code == 429
     assert tenant.search.get("/v1/search?q=page").status_code == 429
-    by_quota = refused()
+    by_quota = rejected()
     limit(tenant, requests_per_minute=1)
     tenant.app.extensions["runtime"].counters.reset_all()
     gateway.search("page")
     assert gateway.send({"q": "page"}).status_code == 429
     tenant.app.extensions["runtime"].counters.reset_all()
 
-    assert (by_quota, refused()) == (2, 3)
+    assert (by_quota, rejected()) == (2, 3)
 
 
 # --- analytics

@@ -361,10 +361,10 @@ def test_federation_may_be_null_but_not_an_object(gateway: Gateway) -> None:
     path, queries = "/engine/multi-search", [{"indexUid": gateway.index, "q": "car"}]
 
     answer = gateway.client.post(path, json={"queries": queries, "federation": None})
-    refused = gateway.client.post(path, json={"queries": queries, "federation": {}})
+    rejected = gateway.client.post(path, json={"queries": queries, "federation": {}})
 
     assert [result["query"] for result in answer.get_json()["results"]] == ["car"]
-    assert_engine_error(refused, 400, "bad_request")
+    assert_engine_error(rejected, 400, "bad_request")
 
 
 def test_invalid_query_fails_the_whole_multi_search_and_is_named(tenant: Tenant, gateway: Gateway) -> None:

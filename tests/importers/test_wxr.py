@@ -180,10 +180,10 @@ def test_ending_an_import_early_leaves_no_process() -> None:
 
 
 def test_export_nested_too_deeply_is_rejected() -> None:
-    with pytest.raises(UnreadableFile, match=f"nests elements more than {MAX_DEPTH} deep") as refusal:
+    with pytest.raises(UnreadableFile, match=f"nests elements more than {MAX_DEPTH} deep") as rejection:
         read((WXR_HEAD + "<a>" * 100_000).encode())
 
-    assert refusal.value.problem.code == "invalid_xml"
+    assert rejection.value.problem.code == "invalid_xml"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_import_stopped_by_a_resource_bound_reports_the_reason(
 
     monkeypatch.setattr(BoundedProcess, "stream", give_up)
 
-    with pytest.raises(UnreadableFile) as refusal:
+    with pytest.raises(UnreadableFile) as rejection:
         list(read_wxr(BytesIO(b"")))
 
-    assert (str(refusal.value.problem), refusal.value.problem.code) == (bound.value, code)
+    assert (str(rejection.value.problem), rejection.value.problem.code) == (bound.value, code)

@@ -21,13 +21,13 @@ from tests.patience import PATIENCE_SECONDS
 COUNT = """
 import sys
 from app.metrics import show_processes
-from app.plans import QUOTA_REFUSALS
+from app.plans import QUOTA_REJECTIONS
 from app.services.engines import ENGINE_SECONDS
-QUOTA_REFUSALS.labels("keys").inc(int(sys.argv[1]))
+QUOTA_REJECTIONS.labels("keys").inc(int(sys.argv[1]))
 ENGINE_SECONDS.labels("search").observe(0.003)
 print(show_processes().decode())
 """
-REFUSALS = "search_quota_refusals_total"
+REJECTIONS = "search_quota_refusals_total"
 CUSTOMERS = frozenset({"account", "site", "site_id", "key", "index", "email", "domain", "plan"})
 
 
@@ -92,9 +92,11 @@ def test_quota_rejection_is_counted_once(app: Flask, tenant: Tenant, quota: str)
         "keys": lambda: tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": "x", "type": "search"}),
         "documents": lambda: tenant.private.post("/api/v1/index/bulk", json={"documents": [page(2)]}),
     }
-    refused = requests.get(quota, lambda: tenant.search.get("/v1/search?q=page"))()
+    rejected = requests.get(quota, lambda: tenant.search.get("/v1/search?q=page"))()
 
-    assert refused.status_code in (403, 429), refused.get_json()
+    assert rejected.status_code in (403, 429), rejected.get_json()
     after = scrape(app)
-    counted = {name: value(after, REFUSALS, quota=name) - value(before, REFUSALS, quota=name) for name in LIMIT_NAMES}
+    counted = {
+        name: value(after, REJECTIONS, quota=name) - value(before, REJECTIONS, quota=name) for name in LIMIT_NAMES
+    }
     assert counted == {name: float(name == quota) for name in LIMIT_NAMES}

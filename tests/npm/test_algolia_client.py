@@ -39,9 +39,9 @@ def test_algolia_javascript_client_searches_one_index_and_several(packages: Pack
 
 
 def test_algolia_javascript_client_receives_error_messages_and_statuses(packages: Packages, customer: Customer) -> None:
-    (refused,) = call(packages, customer, ("search", {"requests": [{"indexName": "any", "filters": "author"}]}))
+    (rejected,) = call(packages, customer, ("search", {"requests": [{"indexName": "any", "filters": "author"}]}))
     (unknown,) = call(packages, customer, ("search", {"requests": [{"indexName": "any"}]}), key="abc")
 
-    assert refused["error"] == {"message": "filters cannot be read at 'author'", "status": 400}
+    assert rejected["error"] == {"message": "filters cannot be read at 'author'", "status": 400}
     message = "The API key is invalid: keys of this service begin with svc_pub_, svc_srch_, or svc_prv_."
     assert unknown["error"] == {"message": message, "status": 403}

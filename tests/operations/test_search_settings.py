@@ -81,9 +81,9 @@ def test_settings_changed_since_are_not_overwritten_by_a_restore(tenant: Tenant)
     put(tenant, distinct="first")
     put(tenant, distinct="second")
 
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         restore_settings(runtime_of(tenant), caller_of(tenant), entries(tenant)[-1], {settings_tag({})})
-    assert refused.value.status == 412
+    assert rejected.value.status == 412
 
 
 def test_foreign_unrelated_and_unknown_audit_entries_cannot_be_restored(tenant: Tenant) -> None:
@@ -92,9 +92,9 @@ def test_foreign_unrelated_and_unknown_audit_entries_cannot_be_restored(tenant: 
     site = tenant.private.get("/api/audit-log?kind=site").get_json()["entries"][0]["id"]
 
     for caller, entry in ((stranger, entries(tenant)[0]), (tenant, site), (tenant, 10**9)):
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as rejected:
             restore_settings(runtime_of(tenant), caller_of(caller), entry)
-        assert refused.value.status == 404
+        assert rejected.value.status == 404
 
 
 def test_only_the_newest_settings_states_of_a_site_are_kept(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +103,9 @@ def test_only_the_newest_settings_states_of_a_site_are_kept(tenant: Tenant, monk
         put(tenant, distinct=name)
 
     assert [states(tenant, entry) is not None for entry in entries(tenant)] == [False, False, True, True]
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         restore_settings(runtime_of(tenant), caller_of(tenant), entries(tenant)[0])
-    assert refused.value.status == 404
+    assert rejected.value.status == 404
 
 
 def test_settings_states_above_the_size_limit_are_not_stored(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,8 +65,8 @@ def test_site_url_can_be_entered_without_https(person: Person, tenant: Tenant, t
     person.go(f"{path}/edit")
     person.press("Save", url=typed)
     assert tenant.browser.get(path).get_json()["site"]["url"] == url
-    refused = tenant.browser.post("/sites", json={"name": "Digital", "url": typed.strip()})
-    assert refused.status_code == (201 if typed == url else 400), "programs are taken at their word"
+    rejected = tenant.browser.post("/sites", json={"name": "Digital", "url": typed.strip()})
+    assert rejected.status_code == (201 if typed == url else 400), "programs are taken at their word"
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def test_expired_certificate_returns_503_and_is_logged_and_its_renewal_works_at_
 
     front.show(ends_at=ENDED)
     try:
-        refused = customer.private.index(page(f"during {setting}"))
-        assert (refused.status, refused.error) == (503, ERRORS[setting])
-        assert int(refused.headers["Retry-After"]) >= 1
+        rejected = customer.private.index(page(f"during {setting}"))
+        assert (rejected.status, rejected.error) == (503, ERRORS[setting])
+        assert int(rejected.headers["Retry-After"]) >= 1
         assert LOGGED[setting] in server.log
     finally:
         front.show()
@@ -105,8 +105,8 @@ def test_certificate_of_another_host_is_rejected(installation: Installation) -> 
     for setting, front in installation.fronts.items():
         front.show("elsewhere.example")
         try:
-            refused = customer.private.index(page(2))
-            assert (refused.status, refused.error) == (503, ERRORS[setting])
+            rejected = customer.private.index(page(2))
+            assert (rejected.status, rejected.error) == (503, ERRORS[setting])
         finally:
             front.show()
 

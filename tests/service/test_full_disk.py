@@ -21,7 +21,7 @@ from tests.service.stored import rows
 pytestmark = pytest.mark.service
 
 DISK_BYTES = 64 * 1024 * 1024
-REFUSALS = {(503, f"{what}_unavailable") for what in ("database", "counters", "search_engine")}
+REJECTIONS = {(503, f"{what}_unavailable") for what in ("database", "counters", "search_engine")}
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_full_disk_rejects_writes_while_searches_continue(server: Server, disk: 
         answer = customer.search.search("page")
         assert answer.status == 200, answer.body
         assert answer.body["results"]["estimatedTotalHits"] == 2
-    refused = customer.private.index(page("3"))
-    assert refused.status == 503, refused.body
-    assert "Retry-After" in refused.headers
+    rejected = customer.private.index(page("3"))
+    assert rejected.status == 503, rejected.body
+    assert "Retry-After" in rejected.headers
     assert lost_events(server) > 0
     assert "could not be recorded" in server.log
 
@@ -127,14 +127,14 @@ def test_full_disk_rejects_every_write_with_503_and_accepts_it_afterwards(
     }
     filler = fill(disk)
 
-    refused = set()
+    rejected = set()
     for name, write in writes.items():
         answer = write()
         if answer.status >= 400:  # SQLite's log accepts a little more while its file has room.
-            assert (answer.status, answer.error) in REFUSALS, (name, answer.status, answer.body)
+            assert (answer.status, answer.error) in REJECTIONS, (name, answer.status, answer.body)
             assert 1 <= int(answer.headers["Retry-After"]) <= 60, name
-            refused.add(name)
-    assert refused >= writes.keys() - {"log", "report"}
+            rejected.add(name)
+    assert rejected >= writes.keys() - {"log", "report"}
     assert engine.call("POST", search, {"q": "page"}).status == 200
     assert customer.session.call("GET", "/dashboard").status == 200
     assert "unexpected error" not in server.log
@@ -152,10 +152,10 @@ def test_documents_acknowledged_on_a_disk_that_fills_up_are_stored(
     filler = fill(disk, 400_000)
     answers = {f"page-w{number}": customer.private.index(page(f"w{number}")) for number in range(60)}
     acknowledged = {name for name, answer in answers.items() if answer.status == 200}
-    refused = {(answer.status, answer.error) for answer in answers.values() if answer.status != 200}
+    rejected = {(answer.status, answer.error) for answer in answers.values() if answer.status != 200}
     assert acknowledged
-    assert refused
-    assert refused <= REFUSALS
+    assert rejected
+    assert rejected <= REJECTIONS
 
     server.kill()
     filler.unlink()
@@ -178,9 +178,9 @@ def test_full_disk_leaves_no_partial_backup_and_uploads_succeed_afterwards(
     with pytest.raises(RuntimeError, match="No space left on device"):
         server.flask("backup", str(file))
     assert [path.name for path in disk.iterdir() if "backup" in path.name] == []
-    refused = upload(customer, lines)
-    assert refused.status_code == 503, refused.text
-    assert int(refused.headers["Retry-After"]) >= 1
+    rejected = upload(customer, lines)
+    assert rejected.status_code == 503, rejected.text
+    assert int(rejected.headers["Retry-After"]) >= 1
 
     filler.unlink()
     assert upload(customer, lines).status_code == 200

@@ -194,14 +194,14 @@ def test_request_pipelined_after_a_body_gets_a_response(
 def test_malformed_request_is_rejected_and_the_connection_is_closed(
     wire: Callable[[], Wire], sent: bytes, status: int, code: str
 ) -> None:
-    refused = wire()
-    refused.send(sent)
-    answered, headers, body = refused.answer()
+    rejected = wire()
+    rejected.send(sent)
+    answered, headers, body = rejected.answer()
     assert (answered, orjson.loads(body)["error"]) == (status, code)
     assert headers["content-type"] == "application/json"
     assert headers["access-control-allow-origin"] == "*"
     assert headers["x-request-id"]
-    assert refused.ends()
+    assert rejected.ends()
 
 
 def test_headers_cannot_change_the_request_path(wire: Callable[[], Wire]) -> None:

@@ -99,9 +99,9 @@ def test_a_hung_engine_delays_only_its_own_sites(installation: Installation) -> 
         with crowd(HUNG_CLIENTS, ask_hung_site, pause_seconds=0.2) as hung:
             seconds = sorted(search_embedded(number) for number in range(SEARCHES))
             hung.wait_for(HUNG_CLIENTS)
-            refused = made.on_typesense[0].search.search("page")
-        assert (refused.status, refused.error) == (503, "search_engine_unavailable")
-        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+            rejected = made.on_typesense[0].search.search("page")
+        assert (rejected.status, rejected.error) == (503, "search_engine_unavailable")
+        assert 1 <= int(rejected.headers["Retry-After"]) <= 60
         assert {answer.status for _, answer in hung.answers} == {503}
         # Without bounds, these took half a minute.
         assert seconds[len(seconds) * 95 // 100] < 1.0

@@ -41,10 +41,10 @@ def test_concurrent_searches_succeed_exactly_up_to_the_quota(servers: list[Serve
     assert statuses(answers) == {200: 100, 429: 400}
     used = sorted(a.body["remaining_quota"]["used_today"] for a in answers if a.status == 200)
     assert used == list(range(1, 101))
-    refused = next(answer for answer in answers if answer.status == 429)
-    assert refused.body.keys() == {"error", "message", "retry_after"}
-    assert refused.headers["Retry-After"] == str(refused.body["retry_after"])
-    assert refused.headers["X-RateLimit-Limit"] == "100"
+    rejected = next(answer for answer in answers if answer.status == 429)
+    assert rejected.body.keys() == {"error", "message", "retry_after"}
+    assert rejected.headers["Retry-After"] == str(rejected.body["retry_after"])
+    assert rejected.headers["X-RateLimit-Limit"] == "100"
     assert customer.used_today() == 100
 
 

@@ -137,9 +137,9 @@ def test_operations_without_the_unavailable_part_continue_and_the_rest_recovers(
             assert answer.error in SEARCHES[part], answer.body
             written = made.write(f"{name}{number}")
             assert (written.status, written.error in WRITES[part]) == (503, True), written.body
-            for refused in (answer, written):
-                if refused.status == 503:
-                    assert 1 <= int(refused.headers["Retry-After"]) == refused.body["retry_after"] <= 60
+            for rejected in (answer, written):
+                if rejected.status == 503:
+                    assert 1 <= int(rejected.headers["Retry-After"]) == rejected.body["retry_after"] <= 60
         ready = made.customer.search.call("GET", "/readyz")
         assert ready.status == 503
         assert made.customer.search.call("GET", "/healthz").status == 200

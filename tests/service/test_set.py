@@ -99,6 +99,6 @@ def test_acknowledged_writes_are_not_lost_and_rejected_ones_not_stored_under_fau
 
     assert done.problems == [], report(done)
     assert {name for _, name in done.troubles} == set(troubles)
-    assert any(write.refused for write in done.history.writes)
+    assert any(write.rejected for write in done.history.writes)
     assert any(search.bulk is not None and search.status == 200 for search in done.history.searches)
     assert done.history.deletions

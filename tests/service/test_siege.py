@@ -63,11 +63,11 @@ def test_clients_sending_a_byte_per_second_do_not_block_others_and_are_disconnec
 
         eventually(all_are_cut, seconds=60)
     answers = {said.split(b"\r\n")[0] for said in attack.said}
-    refusals = {b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 503 Service Unavailable"}
+    rejections = {b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 503 Service Unavailable"}
     if begin is siege.half_a_large_body:
         # Only callers with a key may send a body of this size; others are rejected before it is read.
-        refusals = {b"HTTP/1.1 413 REQUEST ENTITY TOO LARGE"}
-    assert answers & refusals
+        rejections = {b"HTTP/1.1 413 REQUEST ENTITY TOO LARGE"}
+    assert answers & rejections
 
 
 def test_clients_that_do_not_read_do_not_block_others_and_are_disconnected(

@@ -40,8 +40,8 @@ def test_other_accounts_are_served_at_once_and_the_slow_account_gets_503(machine
         attack.wait_for(1, status=200)
     assert {answer.status for answer in answers} == {200}
     assert max(answer.seconds for answer in answers) < 2
-    refused = [answer for _, answer in attack.answers if answer.status == 503]
-    assert {(answer.error, answer.headers["Retry-After"]) for answer in refused} == {("server_busy", "2")}
+    rejected = [answer for _, answer in attack.answers if answer.status == 503]
+    assert {(answer.error, answer.headers["Retry-After"]) for answer in rejected} == {("server_busy", "2")}
 
 
 @pytest.mark.parametrize("searches", [8, 16])

@@ -148,10 +148,10 @@ def test_unusable_data_directory_is_reported_at_startup(tmp_path: Path) -> None:
     file.write_text("no folder")
 
     with pytest.raises(RuntimeError, match=rf"DATA_DIR {file}/data must be a folder that the service can write to"):
-        _refused(file / "data", tmp_path)
+        _rejected(file / "data", tmp_path)
 
 
-def _refused(folder: Path, cwd: Path) -> None:
+def _rejected(folder: Path, cwd: Path) -> None:
     with running_server(cwd / "good", workers=1, own_process=True, data_dir=str(folder)):
         pass
 
@@ -180,17 +180,17 @@ def test_full_disk_returns_503_and_loses_nothing_acknowledged(small_disk: Path) 
         customer = register([server], "ann@example.com")
         server.set_plan(customer.email, "business", requests_per_minute="unlimited")
         taken: list[str] = []
-        refused: Answer | None = None
+        rejected: Answer | None = None
         for number in itertools.count():
             answer = customer.private.index(page(number, content=os.urandom(150_000).hex()))
             if answer.status != 200:
-                refused = answer
+                rejected = answer
                 break
             taken.append(f"page-{number}")
-        assert refused is not None
-        assert refused.status == 503, refused.body
-        assert refused.error in UNAVAILABLE
-        assert int(refused.headers["Retry-After"]) >= 1
+        assert rejected is not None
+        assert rejected.status == 503, rejected.body
+        assert rejected.error in UNAVAILABLE
+        assert int(rejected.headers["Retry-After"]) >= 1
         assert len(taken) > 3
         filler = small_disk / "filler"
         fill(filler)

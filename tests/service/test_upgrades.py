@@ -173,9 +173,9 @@ def test_process_older_than_the_tables_searches_and_rejects_incompatible_writes(
     undo = _newer_tables(servers[0])
     try:
         assert customer.search.search("page").status == 200
-        refused = customer.private.index(page(2))
-        assert (refused.status, refused.error) == (503, "database_unavailable"), refused.body
-        assert int(refused.headers["Retry-After"]) >= 1
+        rejected = customer.private.index(page(2))
+        assert (rejected.status, rejected.error) == (503, "database_unavailable"), rejected.body
+        assert int(rejected.headers["Retry-After"]) >= 1
         assert "newer version" in _doctor(servers[0])
     finally:
         undo()

@@ -126,11 +126,11 @@ DIGEST = document_list._digest(Selection(1))
     cursor_text([DIGEST, True, 2, "a", 1]), base64.urlsafe_b64encode(b"\xff\xfe").decode(),
 ])  # fmt: skip
 def test_malformed_cursor_is_rejected(text: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         Cursor.decode(text, Selection(1))
 
-    assert refused.value.status == 400
-    assert refused.value.details[0].field == "cursor"
+    assert rejected.value.status == 400
+    assert rejected.value.details[0].field == "cursor"
 
 
 def test_cursor_is_valid_only_for_its_own_list() -> None:

@@ -157,9 +157,9 @@ def test_move_takes_the_engines_name_and_leaves_other_sites(app: Flask, part: Ru
         tenant.index(page(1))
     run = app.test_cli_runner().invoke
 
-    refused = run(args=["search", "move", "--to", "third"])
-    assert refused.exit_code == 1
-    assert "it has tantivy:first, tantivy:second" in refused.output
+    rejected = run(args=["search", "move", "--to", "third"])
+    assert rejected.exit_code == 1
+    assert "it has tantivy:first, tantivy:second" in rejected.output
     moved = run(args=["search", "move", "--to", "first", "--site", str(bob.site_id), "--json"])
     assert moved.output == f'{{"moved":[{bob.site_id}]}}\n'
     assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, FIRST]

@@ -192,10 +192,10 @@ def test_removing_more_than_ten_documents_and_a_fifth_requires_a_higher_limit(
         ann.put(range(seen), sync_id=sync_id)
 
     if removed is None:
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(ApiError) as rejected:
             ann.finish(sync_id, percent)
-        assert code_of(refused) == ErrorCode.SYNC_REMOVES_TOO_MUCH
-        assert str(have - seen) in refused.value.message
+        assert code_of(rejected) == ErrorCode.SYNC_REMOVES_TOO_MUCH
+        assert str(have - seen) in rejected.value.message
         assert ann.count() == have
         assert ann.finish(sync_id, 100) == have - seen
     else:
@@ -543,9 +543,9 @@ def test_number_of_syncs_per_site_is_limited(part: Runtime, tenant: Tenant, monk
     ended = [sender.begin("blog", replace=True) for _ in range(6)]
     running = [sender.begin(name) for name in ("shop", "wiki")]
 
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as rejected:
         sender.begin("news")
-    assert refused.value.code is ErrorCode.SYNC_RUNNING
+    assert rejected.value.code is ErrorCode.SYNC_RUNNING
     sender.begin("shop", replace=True)
 
     with part.database.read() as session:

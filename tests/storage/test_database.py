@@ -63,13 +63,13 @@ def test_waiting_write_uses_the_shorter_wait_after_another_write_failed(
     database = Database(f"sqlite:///{path}", busy_timeout_seconds=10 * PATIENCE_SECONDS)
     with database.write() as session:
         session.execute(text("CREATE TABLE t (x)"))
-    lock, refused = NotingLock(), threading.Event()
+    lock, rejected = NotingLock(), threading.Event()
     monkeypatch.setattr(database._turns, "_lock", lock)
 
     def write() -> None:
         with pytest.raises(DBAPIError), database.write() as session:
             session.execute(text("INSERT INTO t VALUES (1)"))
-        refused.set()
+        rejected.set()
 
     waiting = threading.Thread(target=write)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -78,6 +78,6 @@ def test_waiting_write_uses_the_shorter_wait_after_another_write_failed(
             waiting.start()
             assert lock.is_waited_for.wait(PATIENCE_SECONDS)
             monkeypatch.setattr(database._turns, "_wait_seconds", 0.01)  # As after an earlier write failed.
-        assert refused.wait(PATIENCE_SECONDS)
+        assert rejected.wait(PATIENCE_SECONDS)
     waiting.join()
     database.dispose()

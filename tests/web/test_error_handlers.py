@@ -521,8 +521,8 @@ def test_optional_body_may_be_absent_but_must_be_an_object(ann: Tenant, body: by
     writes = (("POST", f"/api/keys/{key['id']}/toggle"), ("POST", f"{address}/rotate"), ("POST", "/logout"))
 
     for method, path in writes:
-        refused = ann.browser.call(method, path, data=body, content_type="application/json")
-        assert_error(refused, 400, "validation_failed", field="body")
+        rejected = ann.browser.call(method, path, data=body, content_type="application/json")
+        assert_error(rejected, 400, "validation_failed", field="body")
     assert assert_ok(ann.browser.get(address))["key"] == key
 
     for method, path in writes[:-1]:

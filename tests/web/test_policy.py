@@ -210,15 +210,15 @@ def test_every_operation_rejects_callers_outside_its_policy(
         counts_as = "engine" if kind == "public" and operation.path.startswith("/engine/") else kind
         return access.anyone or getattr(access, counts_as, False)
 
-    refused = [
+    rejected = [
         operation
         for operation in operations(ann)
         if not is_allowed(operation)
         and operation.endpoint not in OPERATOR_PAGES
         and operation.policy.token_places is BEARER  # Other endpoints have their own error formats; see tests/compat.
     ]
-    assert len(refused) > 5
-    for operation in refused:
+    assert len(rejected) > 5
+    for operation in rejected:
         response = caller.call(operation.method, operation.path)
         is_known = kind not in ("nobody", "session")
         if operation.policy.access.operator:
@@ -237,13 +237,13 @@ def test_every_operation_rejects_callers_outside_its_policy(
 def test_members_cannot_exceed_their_role(ann: Tenant, role: Role) -> None:
     """Every operation with every method, as an API call and as a page."""
     browser = add_member(ann, f"{role}@example.com", role)
-    refused = [
+    rejected = [
         operation
         for operation in operations(ann)
         if operation.policy.access.session and not role.covers(operation.policy.role_for(operation.method))
     ]
-    assert len(refused) > 10
-    for operation in refused:
+    assert len(rejected) > 10
+    for operation in rejected:
         assert_error(browser.call(operation.method, operation.path, json={}), 403, "insufficient_permission")
         response = _open_as_page(browser, operation, {"csrf_token": browser.csrf_token})
         assert (response.status_code, role.value in response.get_data(as_text=True)) == (403, True), str(operation)

@@ -73,11 +73,11 @@ class TestRequests:
             for _ in range(3):
                 assert_ok(tenant.private.get("/sites"))
             clock.shift(20.5)
-            refused = tenant.private.get("/sites")
+            rejected = tenant.private.get("/sites")
 
-            body = assert_error(refused, 429, "rate_limit_exceeded")
+            body = assert_error(rejected, 429, "rate_limit_exceeded")
             assert body["retry_after"] == 40
-            assert rate(refused) == (3, 0, int(NOON.timestamp()) + 60)
+            assert rate(rejected) == (3, 0, int(NOON.timestamp()) + 60)
             clock.shift(39)
             assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
             clock.shift(1)
@@ -92,10 +92,10 @@ class TestRequests:
                 for _ in range(10):
                     assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
                 clock.shift(60)
-            refused = tenant.private.get("/sites")
+            rejected = tenant.private.get("/sites")
 
-        assert rate(refused)[0] == 4
-        assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 120
+        assert rate(rejected)[0] == 4
+        assert assert_error(rejected, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 120
 
     def test_exceeding_the_daily_limit_returns_429_until_midnight_utc(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_day=3)
@@ -104,12 +104,12 @@ class TestRequests:
             for _ in range(3):
                 assert_ok(tenant.private.get("/sites"))
             clock.shift(0.5)
-            refused = tenant.private.get("/sites")
+            rejected = tenant.private.get("/sites")
 
-            body = assert_error(refused, 429, "rate_limit_exceeded")
+            body = assert_error(rejected, 429, "rate_limit_exceeded")
             assert body["retry_after"] == 90
-            assert refused.headers["Retry-After"] == "90"
-            assert rate(refused) == (3, 0, int(midnight.timestamp()))
+            assert rejected.headers["Retry-After"] == "90"
+            assert rate(rejected) == (3, 0, int(midnight.timestamp()))
             clock.move_to(midnight - timedelta(milliseconds=1))
             assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
             clock.move_to(midnight)
@@ -145,9 +145,9 @@ class TestRequests:
                 for left, client in ((2, other), (1, tenant.browser), (0, other)):
                     assert rate(client.get("/plans")) == (600, left, reset)
                 for client in (tenant.browser, other):
-                    refused = client.get("/plans")
-                    assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 60
-                    assert rate(refused) == (600, 0, reset)
+                    rejected = client.get("/plans")
+                    assert assert_error(rejected, 429, "rate_limit_exceeded")["retry_after"] == 60
+                    assert rate(rejected) == (600, 0, reset)
                 clock.shift(60)
             assert_ok(tenant.private.get("/sites"))
 
@@ -321,10 +321,10 @@ class TestSearches:
         with time_machine.travel(NOON, tick=False) as clock:
             tenant.search.get("/v1/search?q=x")
             clock.shift(1.5)
-            refused = tenant.search.get("/v1/search?q=x")
+            rejected = tenant.search.get("/v1/search?q=x")
 
-            assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 1
-            assert rate(refused) == (1, 0, int((NOON + timedelta(hours=12)).timestamp()))
+            assert assert_error(rejected, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 1
+            assert rate(rejected) == (1, 0, int((NOON + timedelta(hours=12)).timestamp()))
             clock.move_to(NOON + timedelta(hours=11, minutes=59, seconds=59))
             assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
             clock.move_to(NOON + timedelta(hours=12))

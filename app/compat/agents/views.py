@@ -98,7 +98,7 @@ def respond(error: ApiError) -> Response | None:
     Clients of the protocol also get earlier errors, such as a 401, as protocol errors.
     """
     if "mcp_message" not in g:
-        return _refuse(error) if _is_from_protocol_client() else None
+        return _as_message(error) if _is_from_protocol_client() else None
     message, site = g.mcp_message
     if message.method == CALL:
         current_admission().search_failed = True
@@ -113,7 +113,7 @@ def _is_from_protocol_client() -> bool:
     return is_message and "text/event-stream" in request.accept_mimetypes.values()
 
 
-def _refuse(error: ApiError) -> Response:
+def _as_message(error: ApiError) -> Response:
     # Only a body that was already read has an ID: an error may mean that reading it would take too long.
     body, _ = current_admission().json_body or (None, None)
     code = protocol.INTERNAL_ERROR if error.status >= 500 else protocol.INVALID_REQUEST

@@ -111,7 +111,7 @@ class Charges:
         self._server.steps.give_back(step)
         *counts, incarnation, changes = response
         name = self._server.note_incarnation(state, doubt, incarnation.decode(), changes)
-        refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
+        rejected, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         reservation = None
         if reserve is not None and reserved:
@@ -121,13 +121,13 @@ class Charges:
         own_states = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
         return ConsumeOutcome(
             states,
-            longest_wait(own_states) if refused else None,
+            longest_wait(own_states) if rejected else None,
             reservation,
             # As in the SQLite store, a rejected request reports no usage.
-            None if account_id is None or (refused and counting) else used,
+            None if account_id is None or (rejected and counting) else used,
             today,
             None if credentials_of is None else CredentialVersion(started, finished, name),
-            continues=bool(continues and not refused),
+            continues=bool(continues and not rejected),
         )
 
     def refund(self, reservation: Reservation | None, windows: Sequence[WindowState], now: float) -> None:

@@ -99,7 +99,7 @@ class Server:
                 if minimum is not None:
                     self.raised_days.record(account_id, day, under)
                 return response
-            # The script refused to count under this incarnation until the day is raised to its minimum usage.
+            # The script does not count under this incarnation until the day is raised to its minimum usage.
             under = next(item for item in response if isinstance(item, bytes)).decode()
             minimum = self.raised_days.read(account_id, day)
         raise CountersUnavailable(f"The counter store at {self.connections.address} keeps changing its incarnation.")

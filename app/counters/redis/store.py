@@ -109,7 +109,7 @@ class RedisCounters(CounterStore):
             account_id, site_id, operation, count, capped=capped, idempotency=idempotency, now=now
         )
 
-    def count_refusal(self, account_id: int, *, now: float) -> None:
+    def count_rejection(self, account_id: int, *, now: float) -> None:
         day = names.day(account_id, milliseconds(now) // 86_400_000)
         self._server.run(scripts.REFUSED, [day], [DAY_KEPT_MS])
 
@@ -124,7 +124,7 @@ class RedisCounters(CounterStore):
         days = [first_day + timedelta(days=passed) for passed in range((last_day - first_day).days + 1)]
         counts = self._server.run(scripts.DAYS, [names.day(account_id, day_number(day)) for day in days], [])
         usage = map(DayUsage, days, counts[::3], counts[1::3], counts[2::3])
-        return [day for day in usage if day.used or day.indexing or day.refused]
+        return [day for day in usage if day.used or day.indexing or day.rejected]
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._change(account_id, "begin", now)

@@ -138,7 +138,7 @@ def _continue_intent(
     # The windows of the intent were counted when it began. They are only read, for the headers of the response.
     counted = consume(execute, windows, None, None, None, now_ms)
     states = counted.windows + tuple(peek(execute, intent.windows, None, None, now_ms).windows)
-    if counted.refused is not None:
+    if counted.rejected is not None:
         return counted._replace(windows=states, credential_version=credential_version)
     execute(_CONTINUE_INTENT, (intent.text, now_ms, *begun))
     return ConsumeOutcome(
@@ -257,7 +257,7 @@ def report(
     return ReportOutcome(ReportStatus.RECORDED, used)
 
 
-def count_refusal(execute: Execute, account_id: int, now_ms: int) -> None:
+def count_rejection(execute: Execute, account_id: int, now_ms: int) -> None:
     execute(
         "INSERT INTO refusals VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET searches=searches + 1",
         (account_id, now_ms // 86_400_000),

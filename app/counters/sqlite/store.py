@@ -117,8 +117,8 @@ class SqliteCounters(CounterStore):
         self._raise_day(account_id, now_ms)
         return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, now_ms)
 
-    def count_refusal(self, account_id: int, *, now: float) -> None:
-        self._run(steps.count_refusal, account_id, milliseconds(now))
+    def count_rejection(self, account_id: int, *, now: float) -> None:
+        self._run(steps.count_rejection, account_id, milliseconds(now))
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         days = self.usage_between(account_id, day, day)

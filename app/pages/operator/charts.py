@@ -61,6 +61,6 @@ def _count_searches(report: ServiceReport) -> int:
 def draw_usage(days: Sequence[ServiceDay]) -> Chart:
     """Create the chart of charged searches, stacked on rejected searches, oldest day first."""
     top = nice_ceiling(max(day.searches + day.refused_searches for day in days))
-    searches, refused = sum(day.searches for day in days), sum(day.refused_searches for day in days)
-    summary = f"{counted(searches, 'search')} and {number(refused)} rejected in {counted(len(days), 'day')}."
+    searches, rejected = sum(day.searches for day in days), sum(day.refused_searches for day in days)
+    summary = f"{counted(searches, 'search')} and {number(rejected)} rejected in {counted(len(days), 'day')}."
     return stack_bars(days, [(day.searches, day.refused_searches) for day in days], top, summary)

@@ -138,16 +138,16 @@ def tune_search(site_id: int) -> Response:
         raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
     check_query_string(request)
     site = load_site(site_id)
-    refill_on_error(lambda error: _refused_page(site, error), (400,))
+    refill_on_error(lambda error: _rejected_page(site, error), (400,))
     return _change_tuning(site_id, f"/sites/{site_id}/try{_search_address(_chosen_facets(), _page_number())}")
 
 
-def _refused_page(site: Site, refusal: ApiError) -> str:
+def _rejected_page(site: Site, rejection: ApiError) -> str:
     try:
         results = _search(site, _page_parameters()) if _has_query() else None
     except ApiError as error:
-        return _page(site, problem=error, refusal=refusal)
-    return _page(site, results=results, refusal=refusal)
+        return _page(site, problem=error, rejection=rejection)
+    return _page(site, results=results, rejection=rejection)
 
 
 def _page_number() -> int:
@@ -188,14 +188,14 @@ def _page(
     *,
     results: SearchOutcome | None = None,
     problem: ApiError | None = None,
-    refusal: ApiError | None = None,
+    rejection: ApiError | None = None,
 ) -> str:
     values: dict[str, Any] = {
         "site": site,
         "q": request.args.get("q", ""),
         "problem": problem,
         "chosen": _chosen_facets(),
-        "banner": None if refusal is None else _explain_refusal(refusal),
+        "banner": None if rejection is None else _explain_rejection(rejection),
     }
     if results is not None:
         with runtime().database.read() as session:
@@ -321,7 +321,7 @@ def _change_tuning(site_id: int, search: str) -> Response:
     return see_other(f"{search}&{urlencode({'done': action, 'document': document_id, 'place': place})}")
 
 
-def _explain_refusal(error: ApiError) -> str:
+def _explain_rejection(error: ApiError) -> str:
     """Return the reason for a rejection as a sentence."""
     for field, problem in field_problems(error).items():
         if field in _LABELS:

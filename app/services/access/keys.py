@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key, Site
-from app.plans import QUOTA_REFUSALS, PlanLimits
+from app.plans import QUOTA_REJECTIONS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
 from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, listed
 from app.storage.database import ROW_LOCK, read_page
@@ -123,14 +123,14 @@ def create_key(
         ApiError: 404 for the site; 400 for an expiry in the past; 403 at the plan's limit, or for more rights than
             ``caller_rights``.
     """
-    _refuse_past(expires_at)
-    _refuse_unsuitable(type, scopes, site_only, allowed_origins)
+    _reject_past(expires_at)
+    _reject_unsuitable(type, scopes, site_only, allowed_origins)
     site = get_site(session, account_id, site_id)
     require_cover(caller_rights, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
     # The lock keeps concurrent requests from exceeding the plan's limit together.
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
-        QUOTA_REFUSALS.labels("keys").inc()
+        QUOTA_REJECTIONS.labels("keys").inc()
         raise ApiError(
             ErrorCode.KEY_LIMIT_REACHED,
             f"The plan allows {counted(limits.keys, 'key')}; delete one or change the plan.",
@@ -181,7 +181,7 @@ def update_key(
         ApiError: 404; 400 for a changed type, an expiry in the past, or a setting that this type does not support; 403
             for widening a key that has, or would have, more rights than ``caller_rights``.
     """
-    _refuse_past(changes.get("expires_at"))
+    _reject_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
     before = _rights_of(key)
     if changes.get("type", key.type) != key.type:
@@ -189,7 +189,7 @@ def update_key(
     for name in ("name", "scopes", "site_only", "allowed_origins"):
         if name in changes:
             setattr(key, name, changes[name])
-    _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
+    _reject_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
     after = _rights_of(key)
     # A longer life is a kind of widening, because the key's rights last longer.
     extends_expiry = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
@@ -225,7 +225,7 @@ def toggle_key(
     if activate and not key.active:
         # Only enabling is checked: disabling adds no rights, and must be possible in an emergency.
         require_cover(caller_rights, _rights_of(key), "enable")
-    _refuse_expired(key, "toggled")
+    _reject_expired(key, "toggled")
     key.active = activate
     if not key.active:
         _end_engine_credentials(session, key)
@@ -268,7 +268,7 @@ def rotate_key(
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
     # Rotation returns the new token, so a caller could otherwise gain rights that it does not have.
     require_cover(caller_rights, _rights_of(key), "rotate")
-    _refuse_expired(key, "rotated")
+    _reject_expired(key, "rotated")
     token = make_token(key.type)
     moment = now()
     key.previous_token_hash = key.token_hash if overlap_seconds else None
@@ -311,7 +311,7 @@ def _rights_of(key: Key) -> Rights:
     return rights_of(key.type, read_scopes(key.scopes), key.site_only, key.site_id)
 
 
-def _refuse_unsuitable(type: str, scopes: list[str] | None, site_only: bool, allowed_origins: list[str] | None) -> None:
+def _reject_unsuitable(type: str, scopes: list[str] | None, site_only: bool, allowed_origins: list[str] | None) -> None:
     """Reject restrictions that keys of this type do not enforce."""
     if type != "private" and scopes is not None:
         raise field_error("scopes", "unsuitable", "can only be set for a private key")
@@ -332,11 +332,11 @@ def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
     return expires_at is not None and (before is None or expires_at < before)
 
 
-def _refuse_past(expires_at: datetime | None) -> None:
+def _reject_past(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= now():
         raise field_error("expires_at", "out_of_range", "must be in the future")
 
 
-def _refuse_expired(key: Key, action: str) -> None:
+def _reject_expired(key: Key, action: str) -> None:
     if key.status == "expired":
         raise field_error("key", "expired", f"has expired and cannot be {action}; change expires_at first")

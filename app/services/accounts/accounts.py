@@ -30,11 +30,11 @@ from app.services.accounts.members import (
     follow_first_owner,
     get_member,
     is_same_mailbox,
-    refuse_reserved_email,
-    refuse_taken_email,
+    reject_reserved_email,
+    reject_taken_email,
     set_email,
 )
-from app.services.accounts.passwords import refuse_weak_password
+from app.services.accounts.passwords import reject_weak_password
 from app.services.sites import end_engine_credentials, get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 
@@ -77,7 +77,7 @@ def hash_new_password(password: str, *personal: str, field: str = "password") ->
     Raises:
         ApiError: 400 for a weak password.
     """
-    refuse_weak_password(field, password, *personal)
+    reject_weak_password(field, password, *personal)
     return hash_password(password)
 
 
@@ -111,7 +111,7 @@ def create_owner(
     Raises:
         ApiError: 400 if the address is taken.
     """
-    refuse_taken_email(session, email)
+    reject_taken_email(session, email)
     account = Account(
         name=name,
         email=email.strip(),
@@ -172,7 +172,7 @@ def update_profile(
         member.name = changes["name"]
     if "email" in changes:
         if is_moved:
-            refuse_taken_email(session, changes["email"], member)
+            reject_taken_email(session, changes["email"], member)
         set_email(session, member, changes["email"], by_key=member_id is None)
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]
@@ -183,7 +183,7 @@ def update_profile(
         end_other_sessions(session, member.id, kept_session)
     if is_moved:
         # After the flush: the unique index serializes concurrent changes, so this query sees the winner.
-        refuse_reserved_email(session, member)
+        reject_reserved_email(session, member)
         if notify_old_address:
             note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:

@@ -13,7 +13,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.rights import Role
-from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, refuse_key
+from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, reject_key
 from app.services.sites import account_suspended, get_account
 from app.storage.database import ROW_LOCK, read_page
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
@@ -52,7 +52,7 @@ def create_invitation(
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit, if
             a key invites an owner, or if the inviting member is no longer an owner.
     """
-    refuse_key(by, role)
+    reject_key(by, role)
     lock_as_owner(session, account_id, by)
     # Only members of this account are checked: the response must not reveal who uses the service.
     if any(member.account_id == account_id for member in find_members(session, email)):
@@ -90,7 +90,7 @@ def renew_invitation(
     """
     lock_as_owner(session, account_id, by)
     invitation = _get_invitation(session, account_id, invitation_id)
-    refuse_key(by, invitation.role)
+    reject_key(by, invitation.role)
     token = make_invitation_token()
     invitation.token_hash, invitation.is_mailed = hash_token(token, secret), is_mailed
     invitation.expires_at = now() + VALID

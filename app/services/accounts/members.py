@@ -121,7 +121,7 @@ def add_member(
     member.account = account
     session.add(member)
     flush_email(session)
-    refuse_reserved_email(session, member)
+    reject_reserved_email(session, member)
     return member
 
 
@@ -168,9 +168,9 @@ def change_role(session: Session, account_id: int, member_id: int, role: Role, *
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
     if member.role != role:
-        refuse_key(by, member.role, role)
+        reject_key(by, member.role, role)
     if member.role == Role.OWNER != role:
-        _refuse_last_owner(session, member)
+        _reject_last_owner(session, member)
     member.role = role
     session.flush()
     follow_first_owner(session, account)
@@ -189,9 +189,9 @@ def remove_member(session: Session, account_id: int, member_id: int, *, by: int 
     """
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
-    refuse_key(by, member.role)
+    reject_key(by, member.role)
     if member.role == Role.OWNER:
-        _refuse_last_owner(session, member)
+        _reject_last_owner(session, member)
     session.execute(delete(Login).where(Login.member_id == member.id))
     session.delete(member)
     session.flush()
@@ -216,7 +216,7 @@ def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
     return account
 
 
-def refuse_key(by: int | None, *roles: str) -> None:
+def reject_key(by: int | None, *roles: str) -> None:
     """Reject changes of owners by keys: otherwise, a stolen key would be enough to take over the account.
 
     Args:
@@ -272,7 +272,7 @@ def flush_email(session: Session) -> None:
         raise _email_in_use() from error
 
 
-def refuse_reserved_email(session: Session, member: Member) -> None:
+def reject_reserved_email(session: Session, member: Member) -> None:
     """Reject an address that another member had confirmed and can still reclaim. Call this after writing the address.
 
     Raises:
@@ -288,7 +288,7 @@ def refuse_reserved_email(session: Session, member: Member) -> None:
         raise _email_in_use()
 
 
-def refuse_taken_email(session: Session, email: str, by: Member | None = None) -> None:
+def reject_taken_email(session: Session, email: str, by: Member | None = None) -> None:
     """Reject an address that a member of any account has. Only an invitation adds a person to a second account.
 
     Args:
@@ -305,7 +305,7 @@ def _email_in_use() -> ApiError:
     return field_error("email", "taken", "is already in use")
 
 
-def _refuse_last_owner(session: Session, member: Member) -> None:
+def _reject_last_owner(session: Session, member: Member) -> None:
     others = select(Member.id).where(
         Member.account_id == member.account_id, Member.role == Role.OWNER, Member.id != member.id
     )

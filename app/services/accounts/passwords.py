@@ -17,7 +17,7 @@ MAX_CHECKED_CHARACTERS = 32
 """Length of the checked beginning. The check takes up to 0.2 s for it and, on one core, 2 s for 110 characters."""
 
 
-def refuse_weak_password(field: str, password: str, *personal: str) -> None:
+def reject_weak_password(field: str, password: str, *personal: str) -> None:
     """Reject a new password that is easy to guess.
 
     Args:

@@ -22,7 +22,7 @@ class EmbedderUnavailable(Exception):
     """The embedder is unavailable or too slow. The message is for the operator."""
 
 
-class EmbedderRefused(EmbedderUnavailable):
+class EmbedderRejected(EmbedderUnavailable):
     """The embedder permanently rejects one of the texts."""
 
 
@@ -60,7 +60,7 @@ class Embedder(Protocol):
         """Compute the vectors of texts, each of length 1, as rows in the order of the texts. Queries take precedence.
 
         Raises:
-            EmbedderRefused: The embedder rejects one of the texts.
+            EmbedderRejected: The embedder rejects one of the texts.
             EmbedderUnavailable: The vectors are not complete within the timeout.
         """
         ...

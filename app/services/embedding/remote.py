@@ -16,7 +16,7 @@ from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError
 
 from app.services.embedding.chunks import CHUNK_CHARACTERS
-from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRejected, EmbedderUnavailable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_TEXTS_PER_REQUEST = 32
 """Texts per request, the limit of text-embeddings-inference."""
 MAX_RESPONSE_BYTES = 8_388_608
-REFUSALS = frozenset({400, 413, 422})
+REJECTIONS = frozenset({400, 413, 422})
 """Status codes with which servers reject texts that are too long or otherwise unacceptable."""
 MAX_CONCURRENT_QUERIES = 4
 QUERY_SECONDS = 5.0
@@ -118,8 +118,8 @@ class RemoteEmbedder:
                 status = response.status_code
         except (requests.RequestException, HTTPError, OSError) as error:
             raise EmbedderUnavailable(f"{self._host} does not respond: {_innermost(error)}") from error
-        if status in REFUSALS:
-            raise EmbedderRefused(f"{self._host} responds with status {status}")
+        if status in REJECTIONS:
+            raise EmbedderRejected(f"{self._host} responds with status {status}")
         if status != 200:
             raise EmbedderUnavailable(f"{self._host} responds with status {status}")
         try:

@@ -13,7 +13,7 @@ from sqlalchemy import func, or_, select, update
 from app.clock import Backoff, now
 from app.models import DocumentVector, Site
 from app.services.embedding.chunks import MAX_CHUNKS, chunks_of
-from app.services.embedding.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
+from app.services.embedding.embedder import Embedder, EmbedderRejected, EmbedderUnavailable
 from app.services.embedding.stored_vectors import (
     MAX_BYTES,
     model_of,
@@ -209,19 +209,19 @@ class Vectorizer:
         try:
             return _embed(self._embedder, chunks)
         # Any document of the batch may be the cause, so each is embedded separately.
-        except EmbedderRefused:
+        except EmbedderRejected:
             vectors: dict[tuple[int, str], bytes] = {}
-            refusals: dict[tuple[int, str], EmbedderRefused] = {}
+            rejections: dict[tuple[int, str], EmbedderRejected] = {}
         for place, texts in chunks.items():
             try:
                 vectors |= _embed(self._embedder, {place: texts})
-            except EmbedderRefused as error:
-                refusals[place] = error
-        if len(refusals) == len(chunks):
+            except EmbedderRejected as error:
+                rejections[place] = error
+        if len(rejections) == len(chunks):
             self._probe()  # Raises if the embedder rejects everything, so that the documents are not blamed.
-        for (_, id), refusal in refusals.items():
-            log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, refusal)
-        return vectors | dict.fromkeys(refusals, b"")
+        for (_, id), rejection in rejections.items():
+            log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, rejection)
+        return vectors | dict.fromkeys(rejections, b"")
 
     def _finish(self, site_id: int, model: str, revision: int) -> None:
         with self._database.write() as session:

@@ -16,7 +16,7 @@ from app.clock import today
 from app.counters.base import CounterStore
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import API_SOURCE
-from app.plans import QUOTA_REFUSALS, PlanLimits
+from app.plans import QUOTA_REJECTIONS, PlanLimits
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.stored_documents import (
@@ -257,7 +257,7 @@ def _put(
     may_exceed = stored_ids != ids and any(batch.limits.documents is not None for batch in batches)
     document_count = count_documents(session, account_id) if may_exceed else 0
     if may_exceed and (site.rebuilding or site.applied_revision < site.revision):
-        _refuse_more_marks(session, site.id, batches)
+        _reject_more_marks(session, site.id, batches)
     created: list[int | ApiError] = []
     accepted: dict[str, tuple[ValidDocument, Origin]] = {}
     site_kinds = SeenKinds(kinds_of(site))
@@ -305,7 +305,7 @@ def _put(
     )
 
 
-def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]) -> None:
+def _reject_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]) -> None:
     """Reject new documents while too many removals are pending for an index that cannot be updated.
 
     Otherwise a customer could fill the database by repeatedly adding and removing documents, since each removed
@@ -386,7 +386,7 @@ def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[De
 
 
 def _over_quota(limit: int, document_count: int, created: int) -> ApiError:
-    QUOTA_REFUSALS.labels("documents").inc()
+    QUOTA_REJECTIONS.labels("documents").inc()
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
         f"The plan allows {counted(limit, 'document')}; the account has {number(document_count)}, and this batch adds "

@@ -219,12 +219,12 @@ class Indexer:
             with self._locks.try_hold(f"site_{site_id}") as is_locked:
                 if is_locked:
                     return self._restore(site_id)
-            self.refuse_if_empty(site_id)
+            self.fail_if_empty(site_id)
             if time.monotonic() >= deadline:
                 raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
             sleep(RESTORE_POLL_SECONDS)
 
-    def refuse_if_empty(self, site_id: int) -> None:
+    def fail_if_empty(self, site_id: int) -> None:
         """Check whether a missing index would contain any documents.
 
         Raises:
@@ -247,7 +247,7 @@ class Indexer:
                     self._rebuild(engine, site)
             except BackendUnavailable:
                 if self._engines.is_available(site.engine):
-                    self.refuse_if_empty(site_id)
+                    self.fail_if_empty(site_id)
                 raise
             return _load(self._database, site_id)
         return site

@@ -141,12 +141,12 @@ def _lower(earlier: DayUsage, later: DayUsage) -> DayUsage:
         earlier.day,
         min(earlier.used, later.used),
         min(earlier.indexing, later.indexing),
-        min(earlier.refused, later.refused),
+        min(earlier.rejected, later.rejected),
     )
 
 
 def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
-    if not (usage.used or usage.indexing or usage.refused):
+    if not (usage.used or usage.indexing or usage.rejected):
         return
     if session.get(Account, account_id, with_for_update=ROW_LOCK) is None:
         return  # It was deleted meanwhile.
@@ -157,7 +157,7 @@ def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
     # Another process may have copied a later reading. A copy never falls.
     copied.searches = max(copied.searches, usage.used)
     copied.indexing_operations = max(copied.indexing_operations, usage.indexing)
-    copied.refused_searches = max(copied.refused_searches, usage.refused)
+    copied.refused_searches = max(copied.refused_searches, usage.rejected)
 
 
 def count_changed(session: Session, account_id: int, documents: int, *, added: int) -> date:
@@ -237,7 +237,7 @@ def merge_copies(counted_days: Iterable[DayUsage], copies: Iterable[UsageDay]) -
             max(counted.used, copied.searches),
             # Clients report the former to the counter store; SQL alone counts the latter.
             max(counted.indexing, copied.indexing_operations) + copied.documents_changed,
-            max(counted.refused, copied.refused_searches),
+            max(counted.rejected, copied.refused_searches),
         )
     return [days[day] for day in sorted(days)]
 

@@ -82,7 +82,7 @@ def usage_of_month(
         stored = [day.most_documents for day in days if day.most_documents is not None]
         usages[account_id] = MonthUsage(
             searches=sum(day.used for day in merged),
-            refused_searches=sum(day.refused for day in merged),
+            refused_searches=sum(day.rejected for day in merged),
             indexing_operations=sum(day.indexing for day in merged),
             # Without a change in the month, the number was the same at all times.
             most_documents=max(stored, default=documents.get(account_id, 0)),

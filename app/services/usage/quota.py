@@ -185,7 +185,7 @@ def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowR
     return (minute, preview_window(caller.account.id) if is_trial else day)
 
 
-def refusal(window: WindowState, noun: str = "request") -> str:
+def rejection_message(window: WindowState, noun: str = "request") -> str:
     """Return the message of a 429 for an exceeded request limit.
 
     Args:

@@ -26,7 +26,7 @@ from site_search import (
 from site_search.exceptions import ApiException, BadRequestException, NotFoundException
 
 
-def refusal(kind: type[ApiException], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Error:
+def rejection(kind: type[ApiException], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Error:
     """Return the body of the error that a call must raise."""
     try:
         call(*args, **kwargs)
@@ -64,11 +64,11 @@ def main(base_url: str, private_token: str) -> None:
     assert len(analytics.series) == 7
     assert analytics.previous.click_through_rate is None
 
-    broken = refusal(BadRequestException, visitor.search, "hours", filters="section visit")
+    broken = rejection(BadRequestException, visitor.search, "hours", filters="section visit")
     assert (broken.error, broken.details[0].position) == ("invalid_filter", 8)
 
     assert documents.delete_document(site_id=site.id, destroy=Destroy(id="hours")).deleted == 1
-    again = refusal(NotFoundException, documents.delete_document, site_id=site.id, destroy=Destroy(id="hours"))
+    again = rejection(NotFoundException, documents.delete_document, site_id=site.id, destroy=Destroy(id="hours"))
     assert again.error == "document_not_found"
     assert SitesApi(server).delete_site(site.id).success
     sys.stdout.write("done\n")

@@ -114,12 +114,12 @@ def test_waiting_step_uses_the_shorter_timeout_set_by_an_earlier_failure(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteCounters(path, RaisedDays(), busy_seconds=10 * PATIENCE_SECONDS)
-    refused = threading.Event()
+    rejected = threading.Event()
 
     def wait() -> None:
         with pytest.raises(CountersUnavailable):
             store.consume([MINUTE], now=NOW)
-        refused.set()
+        rejected.set()
 
     with closing(store):
         store.consume([MINUTE], now=NOW)
@@ -131,7 +131,7 @@ def test_waiting_step_uses_the_shorter_timeout_set_by_an_earlier_failure(
                 waiting.start()
                 assert lock.is_waited_for.wait(PATIENCE_SECONDS)
                 monkeypatch.setattr(store._file, "_wait_seconds", 0.01)  # As after the failure of an earlier step.
-            assert refused.wait(PATIENCE_SECONDS)
+            assert rejected.wait(PATIENCE_SECONDS)
         waiting.join()
 
 

@@ -439,8 +439,8 @@ def test_forgot_password_page_without_mail_server_shows_the_operators_contact(
     assert f"ask the operator of this service ({contact})" in person.page.text
     links = [found.attributes["href"] for found in person.page.one("main").all("a")]
     assert links == ([target] if target else []) + ["/login"]
-    refused = ask(app, tenant.email)
-    assert refused.response.status_code == 403
+    rejected = ask(app, tenant.email)
+    assert rejected.response.status_code == 403
     with app.extensions["runtime"].database.read() as session:
         assert session.scalars(select(QueuedEmail)).all() == []
     close_app(app)

@@ -259,12 +259,12 @@ class TestWithoutPasswords:
         part: Runtime = app.extensions["runtime"]
         account_operations.create_account(part, name="Ann", email=ANN, password=PASSWORD, plan="pro")
         body = {"email": "new@example.com", "name": "N", "password": PASSWORD}
-        refused = [
+        rejected = [
             log_in(app),
             ApiClient(app).post("/register", json=body),
             ApiClient(app).post("/invitations/svc_inv_" + "x" * 43, json={"name": "N", "password": PASSWORD}),
         ]
-        for response in refused:
+        for response in rejected:
             assert_error(response, 403, "insufficient_permission")
         person = Person(app)
         for path, form in (

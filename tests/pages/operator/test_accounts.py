@@ -86,8 +86,8 @@ class TestAccount:
         assert "Plan and limits saved" in operator.notice
         assert operator.page.one("input", name="limits.sites").attributes["value"] == "unlimited"
         assert tenant.index(page(1))["success"]
-        refused = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(2)]})
-        assert refused.status_code in (402, 403, 429), refused.get_json()
+        rejected = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(2)]})
+        assert rejected.status_code in (402, 403, 429), rejected.get_json()
         entry = assert_ok(tenant.browser.get("/api/audit-log?kind=account"))["entries"][0]
         assert (entry["actor"]["kind"], entry["actor"]["name"]) == ("operator", "Olga (operator)")
 

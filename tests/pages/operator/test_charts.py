@@ -1,4 +1,4 @@
-"""Charts show the searches, refusals, and response times of all accounts, and no query."""
+"""Charts show the searches, rejections, and response times of all accounts, and no query."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.pages.people import Person
 CHARTS = "/operator/charts"
 
 
-def add_usage(session: Session, tenant: Tenant, days_ago: int, searches: int, refused: int) -> None:
+def add_usage(session: Session, tenant: Tenant, days_ago: int, searches: int, rejected: int) -> None:
     session.merge(
         UsageDay(
             account_id=tenant.account_id,
             day=today() - timedelta(days=days_ago),
             searches=searches,
-            refused_searches=refused,
+            refused_searches=rejected,
         )
     )
 

@@ -54,10 +54,10 @@ def test_rights_cover_every_key_with_no_additional_rights(held: Rights, wanted: 
     ],
 )
 def test_rejection_message_states_the_missing_rights(held: Rights, wanted: Rights, why: str) -> None:
-    with pytest.raises(ApiError, match="A key cannot rotate a key that has more rights than itself") as refused:
+    with pytest.raises(ApiError, match="A key cannot rotate a key that has more rights than itself") as rejected:
         require_cover(held, wanted, "rotate")
 
-    assert (refused.value.status, why in refused.value.message) == (403, True)
+    assert (rejected.value.status, why in rejected.value.message) == (403, True)
 
 
 def test_signed_in_users_have_every_right() -> None:

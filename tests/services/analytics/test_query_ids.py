@@ -16,7 +16,7 @@ SECRET = "s" * 40
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
-def refusal(text: str, *, secret: str = SECRET, site_id: int = 7, later: timedelta = timedelta()) -> str:
+def rejection(text: str, *, secret: str = SECRET, site_id: int = 7, later: timedelta = timedelta()) -> str:
     """Return the error code for an ID."""
     with pytest.raises(ApiError) as caught:
         read_query_id(secret, site_id, text, MOMENT + later)
@@ -46,19 +46,19 @@ def test_query_id_expires_after_24_hours(made_ahead: timedelta) -> None:
 
     assert read_query_id(SECRET, 7, made, MOMENT + timedelta(hours=24)) == "a"
     assert read_query_id(SECRET, 7, made, MOMENT + made_ahead) == "a", "another machine's clock may be ahead"
-    assert refusal(made, later=timedelta(hours=24, microseconds=1)) == "expired"
+    assert rejection(made, later=timedelta(hours=24, microseconds=1)) == "expired"
 
 
 def test_query_id_of_another_site_or_installation_is_rejected() -> None:
     made = make_query_id(SECRET, 7, "a", MOMENT)
 
-    assert refusal(made, site_id=8) == "unknown"
-    assert refusal(made, secret="t" * 40) == "unknown"
+    assert rejection(made, site_id=8) == "unknown"
+    assert rejection(made, secret="t" * 40) == "unknown"
 
 
 @pytest.mark.parametrize("text", ["x", "!", "é", "\ud800", "A" * 21, "A" * 60, "=", "A" * 64 + "=", " "])
 def test_malformed_query_ids_are_rejected(text: str) -> None:
-    assert refusal(text) == "unknown"
+    assert rejection(text) == "unknown"
 
 
 def test_query_id_with_any_changed_character_is_rejected() -> None:
@@ -66,5 +66,5 @@ def test_query_id_with_any_changed_character_is_rejected() -> None:
 
     for place, character in enumerate(made):
         other = LETTERS[LETTERS.index(character) ^ 1]
-        assert refusal(made[:place] + other + made[place + 1 :]) == "unknown"
-    assert refusal(made + "=") == "unknown", "one search has one name"
+        assert rejection(made[:place] + other + made[place + 1 :]) == "unknown"
+    assert rejection(made + "=") == "unknown", "one search has one name"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRejected, EmbedderUnavailable
 from app.services.embedding.vectorizer import PROBE
 
 CONCEPTS = ({"refund", "refunded", "money", "reimbursement"}, {"dog", "dogs", "animals", "pets"}, {"train", "railway"})
@@ -19,7 +19,7 @@ class StubEmbedder:
     Attributes:
         is_away: Whether it is unavailable.
         is_misconfigured: Whether it rejects every text.
-        refused: It rejects texts with this word.
+        rejected: It rejects texts with this word.
         failing: It fails for texts with this word.
         asked: The document texts that it embedded, without the availability probes.
         spare: Number of additional, meaningless dimensions.
@@ -34,7 +34,7 @@ class StubEmbedder:
         self.is_away = False
         self.is_misconfigured = False
         self.spare = 0
-        self.refused = ""
+        self.rejected = ""
         self.failing = ""
         self.asked: list[str] = []
 
@@ -51,8 +51,8 @@ class StubEmbedder:
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.is_away or any(self.failing and self.failing in text for text in texts):
             raise EmbedderUnavailable("away")
-        if self.is_misconfigured or any(self.refused and self.refused in text for text in texts):
-            raise EmbedderRefused("refused")
+        if self.is_misconfigured or any(self.rejected and self.rejected in text for text in texts):
+            raise EmbedderRejected("refused")
         self.dimension = len(CONCEPTS) + 1 + self.spare
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):

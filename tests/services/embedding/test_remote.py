@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.services.embedding import remote
-from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRejected, EmbedderUnavailable
 from app.services.embedding.remote import RemoteEmbedder
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.services.embedding.embedding_server import (
@@ -43,7 +43,7 @@ def unit(text: str) -> Any:
     return pytest.approx(np.array(vector(text)) / np.linalg.norm(vector(text)), abs=1e-6)
 
 
-def refusal(embedder: RemoteEmbedder) -> str:
+def rejection(embedder: RemoteEmbedder) -> str:
     """Return the message of a failure, which is the same for a query and for documents."""
     with pytest.raises(EmbedderUnavailable) as query:
         embedder.embed_query("a query", PATIENCE_SECONDS)
@@ -104,8 +104,8 @@ def test_error_status_is_reported_without_the_key_and_not_retried_or_redirected(
 ) -> None:
     server.reply = failing(status, {"Location": server.url + "/elsewhere", "Retry-After": "100"})
 
-    assert refusal(embedder).endswith(f"responds with status {status}")
-    assert KEY not in refusal(embedder)
+    assert rejection(embedder).endswith(f"responds with status {status}")
+    assert KEY not in rejection(embedder)
     assert len(server.requests) == 4
 
 
@@ -115,10 +115,10 @@ def test_rejected_texts_are_distinguished_from_an_unavailable_server(
 ) -> None:
     server.reply = failing(status, {})
 
-    with pytest.raises(EmbedderUnavailable) as refusal:
+    with pytest.raises(EmbedderUnavailable) as rejection:
         embedder.embed_documents(["a query"], PATIENCE_SECONDS)
 
-    assert isinstance(refusal.value, EmbedderRefused) is is_refused
+    assert isinstance(rejection.value, EmbedderRejected) is is_refused
 
 
 def test_model_identity_differs_by_server_url_and_model_name() -> None:
@@ -155,7 +155,7 @@ def test_response_without_one_vector_per_text_is_rejected(
 ) -> None:
     server.reply = answering(lambda _: data)
 
-    assert "did not respond in OpenAI's format" in refusal(embedder)
+    assert "did not respond in OpenAI's format" in rejection(embedder)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_response_without_one_vector_per_text_is_rejected(
 def test_malformed_response_is_rejected(embedder: RemoteEmbedder, server: EmbeddingServer, body: bytes) -> None:
     server.reply = lambda _: (200, {}, iter([body] if body else []))
 
-    assert "did not respond in OpenAI's format" in refusal(embedder)
+    assert "did not respond in OpenAI's format" in rejection(embedder)
 
 
 def test_vectors_of_any_magnitude_are_normalized_to_length_1(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
@@ -197,7 +197,7 @@ def test_response_above_the_size_limit_is_rejected(
 ) -> None:
     monkeypatch.setattr(remote, "MAX_RESPONSE_BYTES", 50)
 
-    assert "too long" in refusal(embedder)
+    assert "too long" in rejection(embedder)
 
 
 def test_connection_failure_is_reported_without_the_query_string(server: EmbeddingServer) -> None:
@@ -205,7 +205,7 @@ def test_connection_failure_is_reported_without_the_query_string(server: Embeddi
         pass
     embedder = RemoteEmbedder(gone.url + "?secret=1", "m", KEY)
 
-    said = refusal(embedder)
+    said = rejection(embedder)
     embedder.close()
 
     assert "Connection refused" in said

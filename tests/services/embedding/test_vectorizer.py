@@ -188,7 +188,7 @@ def test_disabling_semantic_search_deletes_the_vectors_of_a_site(site: Tenant) -
 def test_vectors_stored_before_an_embedder_outage_are_preserved(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(*(page(number) for number in range(BATCH_DOCUMENTS)), page(99, title="zzz"))
     site.index(page(100))
-    embedder.refused = "zzz"
+    embedder.rejected = "zzz"
 
     assert run(site) == BATCH_DOCUMENTS + 2
     assert stored(site)["page-99"][2] == 0
@@ -276,10 +276,10 @@ def test_sites_with_only_rejected_documents_do_not_delay_other_sites(
 ) -> None:
     third = register_tenant(site.app, "cy@example.com")
     switch(third, on=True)
-    for refused in (site, other):
-        refused.index(*(page(number, title="zzz") for number in range(BATCH_DOCUMENTS + 1)))
+    for rejected in (site, other):
+        rejected.index(*(page(number, title="zzz") for number in range(BATCH_DOCUMENTS + 1)))
     third.index(page(1))
-    embedder.refused = "zzz"
+    embedder.rejected = "zzz"
 
     run(site)
 
@@ -316,7 +316,7 @@ def test_next_run_starts_with_the_site_after_the_last_one(site: Tenant, other: T
 
 def test_single_rejected_document_is_not_embedded_again(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1, title="zzz"))
-    embedder.refused = "zzz"
+    embedder.rejected = "zzz"
 
     run(site)
 

@@ -108,9 +108,9 @@ def test_field_counts_even_if_its_document_is_replaced_in_the_same_transaction(
 
 
 def test_batch_rejected_by_the_plan_adds_no_fields(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
-    refused = [*having(1, "a"), *documents(2, 3, 4)]
+    rejected = [*having(1, "a"), *documents(2, 3, 4)]
 
-    assert created(put(app, tenant, limits, refused, having(5, "b", "c", "d"))) == [
+    assert created(put(app, tenant, limits, rejected, having(5, "b", "c", "d"))) == [
         ErrorCode.DOCUMENT_LIMIT_REACHED, 1,
     ]  # fmt: skip
     assert fields_of(app, tenant) == {"b", "c", "d"}
@@ -130,8 +130,8 @@ def test_deletion_marks_of_a_rebuilding_site_are_limited(
 
     send_and_remove(1)
     send_and_remove(3)
-    refused = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(5)]})
-    assert_error(refused, 503, "search_engine_unavailable")
+    rejected = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(5)]})
+    assert_error(rejected, 503, "search_engine_unavailable")
     assert len(stored_sources(app)) == 4
 
     with app.extensions["runtime"].database.write() as session:

@@ -217,8 +217,8 @@ def test_disk_without_room_for_a_lock_returns_503_and_the_document_is_indexed_la
     locks = part.settings.data_path / "locks"
     locks.write_text("a file where a folder should be")
 
-    refused = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(1)]})
-    assert_error(refused, 503, "database_unavailable")
+    rejected = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(1)]})
+    assert_error(rejected, 503, "database_unavailable")
 
     locks.unlink()
     app.extensions["jobs"].run_all()

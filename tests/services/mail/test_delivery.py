@@ -194,7 +194,7 @@ def test_undelivered_mail_is_dropped_and_logged_after_a_day(
 def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
     part: Runtime, server: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.refusals = {"ann@example.org": "550 5.1.1 No such user"}
+    server.rejections = {"ann@example.org": "550 5.1.1 No such user"}
     queue(part, "ann@example.org")
     queue(part, "bo@example.org")
 
@@ -208,10 +208,10 @@ def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
 def test_temporarily_rejected_recipient_is_retried(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
-    server.refusals = {"ann@example.org": "450 4.2.0 Greylisted"}
+    server.rejections = {"ann@example.org": "450 4.2.0 Greylisted"}
     queue(part)
     assert part.email_sender.send_due() == 0
-    server.refusals = {}
+    server.rejections = {}
     assert part.email_sender.send_due() == 0
 
     clock.shift(10)

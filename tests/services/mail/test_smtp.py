@@ -157,7 +157,7 @@ def test_rejected_recipient_raises_by_status_and_the_connection_stays_usable(
     answer: str, error: type[Exception]
 ) -> None:
     with mail_server() as server, connected(server) as connection:
-        server.refusals = {"ann@example.org": answer}
+        server.rejections = {"ann@example.org": answer}
         with pytest.raises(error, match=answer):
             connection.send(letter())
         connection.send(letter("bo@example.org"))

@@ -133,10 +133,10 @@ class TestWarnings:
         self, owner: Tenant, name: str, meant: str | None
     ) -> None:
         found = assert_ok(owner.search.get(f"/v1/search?{name}=1&q=page"))["results"]
-        refused = assert_error(owner.search.post("/v1/search", json={"q": "page", name: 1}), 400, "validation_failed")
+        rejected = assert_error(owner.search.post("/v1/search", json={"q": "page", name: 1}), 400, "validation_failed")
 
         assert [warning.get("did_you_mean") for warning in found["warnings"]] == [meant]
-        (detail,) = refused["details"]
+        (detail,) = rejected["details"]
         hint = f"; did you mean {meant}?" if meant else ""
         assert detail["message"] == f"{name[:80]} is not a known field{hint}"
 

@@ -55,10 +55,10 @@ def test_keys_of_an_account_share_a_cpu_limit_that_resets_after_a_minute(
     for client in (tenant.private, tenant.search):
         assert_ok(client.get("/v1/search?q=a"))
 
-    refused = tenant.private.get("/sites")
-    body = assert_error(refused, 429, "rate_limit_exceeded")
+    rejected = tenant.private.get("/sites")
+    body = assert_error(rejected, 429, "rate_limit_exceeded")
     assert body["message"].startswith("The requests took more than 6 seconds of CPU time per minute")
-    assert (refused.headers["Retry-After"], refused.headers["X-RateLimit-Limit"]) == ("60", str(MIN_SECONDS))
+    assert (rejected.headers["Retry-After"], rejected.headers["X-RateLimit-Limit"]) == ("60", str(MIN_SECONDS))
     assert_ok(stranger.private.get("/sites"))
     assert_ok(tenant.browser.get("/sites"))
     clock.shift(61)

@@ -183,7 +183,7 @@ class TestMostDocuments:
 class TestRefusals:
     """Refused searches, and searches, from counters and from copies."""
 
-    def test_refusals_by_quota_and_by_rate_are_copied(self, part: Runtime, customer: Tenant) -> None:
+    def test_rejections_by_quota_and_by_rate_are_copied(self, part: Runtime, customer: Tenant) -> None:
         customer.set_plan("pro", searches_per_day=1)
         customer.find("a")
         for _ in range(2):

@@ -31,7 +31,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_limits, "WAIT_SECONDS", 0.0)
 
 
-def refusal(shares: ThreadShares, who: object) -> ApiError:
+def rejection(shares: ThreadShares, who: object) -> ApiError:
     with pytest.raises(ApiError) as caught:
         shares.enter(who, shares.most)
     return caught.value
@@ -43,7 +43,7 @@ class Page:
     def __init__(self, shares: ThreadShares, who: object, group: object = None):
         self.shares, self.who, self.group = shares, who, group
         self.entered: list[int] = []
-        self.refused: list[ApiError] = []
+        self.rejected: list[ApiError] = []
         self._threads: list[threading.Thread] = []
         self._came = threading.Semaphore(0)
 
@@ -61,7 +61,7 @@ class Page:
         try:
             self.shares.enter(self.who, self.shares.most, self.group)
         except ApiError as error:
-            self.refused.append(error)
+            self.rejected.append(error)
         else:
             self.entered.append(number)
             self._came.release()
@@ -84,7 +84,7 @@ def test_one_caller_uses_at_most_half_of_the_threads_and_waiting_requests_are_ad
         page.await_turn()
         shares.leave("ann")
     page.join()
-    assert page.refused == []
+    assert page.rejected == []
 
 
 def test_waiting_requests_are_admitted_in_order(shares: ThreadShares) -> None:
@@ -122,7 +122,7 @@ def test_request_queued_too_long_gets_server_busy(shares: ThreadShares) -> None:
     for _ in range(4):
         shares.enter("ann", shares.most)
 
-    error = refusal(shares, "ann")
+    error = rejection(shares, "ann")
 
     assert (error.code, error.retry_after) == (ErrorCode.SERVER_BUSY, 2)
     shares.enter("eve", shares.most)
@@ -137,15 +137,15 @@ def test_waiting_requests_are_limited_per_caller_and_in_total(
     monkeypatch.setattr(cpu_limits, "MAX_WAITING_TOTAL", 5)
     ann, eve = Page(shares, "ann"), Page(shares, "eve")
     ann.send(4 + 3)
-    assert refusal(shares, "ann").code is ErrorCode.SERVER_BUSY
+    assert rejection(shares, "ann").code is ErrorCode.SERVER_BUSY
     eve.send(4 + 2)
-    assert refusal(shares, "eve").code is ErrorCode.SERVER_BUSY
+    assert rejection(shares, "eve").code is ErrorCode.SERVER_BUSY
     for page in (ann, eve):
         for _ in range(page.shares.most + (3 if page is ann else 2)):
             page.await_turn()
             shares.leave(page.who)
         page.join()
-    assert ann.refused == eve.refused == []
+    assert ann.rejected == eve.rejected == []
     assert shares._callers == {}
     assert not shares._waiting
 
@@ -156,7 +156,7 @@ def test_one_caller_always_leaves_a_thread_for_others(shares: ThreadShares, thre
     shares.share_out(threads)
     for _ in range(most):
         shares.enter("ann", shares.most)
-    refusal(shares, "ann")
+    rejection(shares, "ann")
     shares.enter("eve", shares.most)
 
 
