@@ -112,7 +112,7 @@ class Backoff:
     def __contains__(self, key: int) -> bool:
         return key in self._failures
 
-    def note_failure(self, key: int) -> float:
+    def record_failure(self, key: int) -> float:
         """Record a failure. Returns the seconds until the next attempt."""
         before = self._failures.get(key)
         times = 1 if before is None else before.times + 1

@@ -266,7 +266,7 @@ class _LaggingSites:
     def _update(self, site_id: int, revision: int) -> None:
         # A problem with one site must not delay other sites.
         if not _attempt(f"lagging-site {site_id}", partial(self._runtime.indexer.apply, site_id, revision)):
-            self._failing.note_failure(site_id)
+            self._failing.record_failure(site_id)
 
 
 def _attempt(name: str, work: Callable[[], object]) -> bool:

@@ -79,19 +79,19 @@ def test_half_of_each_pause_is_random(failures: int, least: float, most: float) 
 
 def test_processes_that_failed_together_retry_at_different_times() -> None:
     one, other = (Backoff(lambda: 0.0, Pauses(2.0, 300.0, random.Random(seed).random)) for seed in (1, 2))
-    assert one.note_failure(7) != other.note_failure(7)
+    assert one.record_failure(7) != other.record_failure(7)
 
 
 def test_forgotten_failures_restart_with_the_first_pause() -> None:
     moment = [0.0]
     backoff = Backoff(lambda: moment[0], Pauses(2.0, 300.0, chance=lambda: 1.0))
-    assert [backoff.note_failure(7), backoff.note_failure(7), backoff.note_failure(8)] == [2, 4, 2]
+    assert [backoff.record_failure(7), backoff.record_failure(7), backoff.record_failure(8)] == [2, 4, 2]
     moment[0] = 3.0
     assert backoff.due() == [8]
     moment[0] = 4.0
     assert backoff.due() == [8, 7]
     backoff.forget(7)
-    assert backoff.note_failure(7) == 2
+    assert backoff.record_failure(7) == 2
     backoff.forget_all_but([8])
     assert 7 not in backoff
     assert 8 in backoff

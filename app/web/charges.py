@@ -188,7 +188,7 @@ def count_rejection(admission: Admission, charge: Charge, error: RequestLimitExc
 def _record_rejection(runtime: Runtime, caller: Caller) -> None:
     try:
         runtime.counters.count_rejection(caller.account.id, now=now().timestamp())
-        runtime.usage_copies.note(caller.account.id)
+        runtime.usage_copies.record(caller.account.id)
     except CountersUnavailable as error:
         log.error("a rejected search could not be counted: %s", error)
 

@@ -115,7 +115,7 @@ def _count_stream(admission: Admission, body: Iterator[bytes]) -> Iterator[bytes
             yield chunk
             # A stream may last for minutes. Meanwhile, the caller's other requests are limited.
             if admission.spenders and cpu_seconds() - admission.cpu_began >= STREAM_SECONDS:
-                _note_cpu(admission)
+                _record_cpu(admission)
     finally:
         _settle(admission)
 
@@ -124,13 +124,13 @@ def _settle(admission: Admission) -> None:
     while admission.shares:
         admission.runtime.shares.leave(admission.shares.pop())
     if admission.spenders:
-        _note_cpu(admission)
+        _record_cpu(admission)
 
 
-def _note_cpu(admission: Admission) -> None:
+def _record_cpu(admission: Admission) -> None:
     moment = cpu_seconds()
     if not admission.counters_away:
-        admission.runtime.cpu_limits.note(admission.spenders, moment - admission.cpu_began)
+        admission.runtime.cpu_limits.record(admission.spenders, moment - admission.cpu_began)
     admission.cpu_began = moment
 
 

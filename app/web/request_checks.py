@@ -87,11 +87,11 @@ def check(req: Request, admission: Admission) -> None:
         _count_stranger(req, admission, token)
         rejection = _find_operator_error(runtime, token) if access.operator else error
         raise req.routing_exception or rejection from error
-    runtime.usage_copies.note(caller.account.id, None if admission.outcome is None else admission.outcome.day)
+    runtime.usage_copies.record(caller.account.id, None if admission.outcome is None else admission.outcome.day)
     if caller.key is not None:
-        runtime.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.key.type == "public" else None)
+        runtime.keys_last_used.record(caller.key.id, _host_of_page(req) if caller.key.type == "public" else None)
         if caller.kind == "private":
-            _note_exposure(runtime, req, caller.key)
+            _record_exposure(runtime, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
     # An operator API that is turned off must look like an unknown path, even to callers with a valid key.
@@ -136,11 +136,11 @@ def _host_of_page(req: Request) -> str | None:
     return page.netloc.lower()
 
 
-def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
+def _record_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
     """Record that a web page sends a private key, except on this service's own pages, which only the user sees."""
     origin = req.environ.get("HTTP_ORIGIN")
     if origin is not None and not is_own_origin(req, origin):
-        runtime.key_exposures.note(key, origin)
+        runtime.key_exposures.record(key, origin)
 
 
 def _identify(req: Request, admission: Admission, token: str | None) -> tuple[Caller | None, ApiError | None]:

@@ -56,7 +56,7 @@ def test_invitation_to_a_reclaimable_email_address_cannot_be_accepted(
     part: Runtime = tenant.app.extensions["runtime"]
     with part.database.write() as session:
         owner = first_owner(session, stranger.account_id)
-        emails.note_change(session, owner, "was@example.com", was_confirmed=True, by_key=False)
+        emails.record_change(session, owner, "was@example.com", was_confirmed=True, by_key=False)
     url = tenant.browser.post("/api/invitations", json={"email": "was@example.com"}).get_json()["url"]
     passer_by.go(url.removeprefix("http://localhost"))
     response = passer_by.send("Join", name="Eve", password=PASSWORD)

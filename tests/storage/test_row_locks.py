@@ -109,7 +109,7 @@ def test_usage_is_copied_in_account_order(app: Flask, part: Runtime) -> None:
     accounts = [register_tenant(app, f"number{number}@example.com").account_id for number in range(12)]
     for account_id in accounts:
         part.counters.consume((), reserve=UsageReservation(account_id, None, None), now=now().timestamp())
-        part.usage_copies.note(account_id)
+        part.usage_copies.record(account_id)
     part.usage_copies.flush()
 
     with part.database.write() as session:

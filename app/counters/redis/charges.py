@@ -110,7 +110,7 @@ class Charges:
             raise
         self._server.steps.give_back(step)
         *counts, incarnation, changes = response
-        name = self._server.note_incarnation(state, doubt, incarnation.decode(), changes)
+        name = self._server.record_incarnation(state, doubt, incarnation.decode(), changes)
         rejected, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         reservation = None

@@ -67,7 +67,7 @@ class Connections:
         try:
             connection = pool.get_connection()
         except _FAILURES as error:
-            self._note_failure(error)
+            self._record_failure(error)
             raise CountersUnavailable(self._unusable(error)) from error
         # Distinguishes a lost response from a command that was not sent completely.
         waiting = False
@@ -84,7 +84,7 @@ class Connections:
             self._timeouts = 0
             raise CountersUnavailable(self._unusable(error)) from error
         except _FAILURES as error:
-            self._note_failure(error)
+            self._record_failure(error)
             # Keep one connection open: its late response shows that the server works again.
             if waiting and isinstance(error, redis.exceptions.TimeoutError) and self._overdue is None:
                 self._overdue, connection = connection, None
@@ -150,7 +150,7 @@ class Connections:
             overdue.disconnect()
             self._pool.release(overdue)
 
-    def _note_failure(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         if isinstance(error, redis.exceptions.TimeoutError | TimeoutError):
             self._timeouts += 1
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
@@ -270,7 +270,7 @@ class KnownIncarnation:
         """Start a new incarnation with the next step, because the store may have lost credential changes."""
         self.doubt = f"*{secrets.token_hex(4)}"
 
-    def note(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> bool:
+    def record(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> bool:
         """Record the state that a step reported, and clear the doubt that was sent with the step.
 
         Args:

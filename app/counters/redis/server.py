@@ -110,16 +110,16 @@ class Server:
 
     def _check(self, state: tuple[str, int], doubt: str) -> str:
         incarnation, changes = self.run(scripts.CHECK, [names.INCARNATION, names.CHECK], [doubt])
-        return self.note_incarnation(state, doubt, incarnation.decode(), changes)
+        return self.record_incarnation(state, doubt, incarnation.decode(), changes)
 
-    def note_incarnation(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> str:
+    def record_incarnation(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> str:
         """Return the incarnation that an response belongs to: a new one if the store went back in time.
 
         Args:
             state: State that was known before the step was sent.
             doubt: The doubt that was sent with the step.
         """
-        if self.known.note(state, doubt, incarnation, changes):
+        if self.known.record(state, doubt, incarnation, changes):
             return incarnation
         # The incarnation that went back in time is now the doubt, so that the server begins another one.
         return self._check(("", 0), incarnation)

@@ -169,5 +169,5 @@ class RedisCounters(CounterStore):
             raise
         started, finished, incarnation, changes = response
         return CredentialVersion(
-            started, finished, self._server.note_incarnation(state, "", incarnation.decode(), changes)
+            started, finished, self._server.record_incarnation(state, "", incarnation.decode(), changes)
         )

@@ -51,7 +51,7 @@ class KeyExposures:
         self._noted_at: dict[tuple[str, int], datetime] = {}
         self._lock = threading.Lock()
 
-    def note(self, key: KeyRecord, origin: str) -> None:
+    def record(self, key: KeyRecord, origin: str) -> None:
         """Record that a page of ``origin`` sent ``key``. Ignores old tokens of rotated keys, which expire anyway."""
         name, moment = (key.id, key.token_version), now()
         noted_at = self._noted_at.get(name)
@@ -166,7 +166,7 @@ class KeysLastUsed:
         self._page_uses: dict[str, tuple[str, datetime]] = {}
         self._lock = threading.Lock()
 
-    def note(self, key_id: str, host: str | None = None) -> None:
+    def record(self, key_id: str, host: str | None = None) -> None:
         """Record that a key was used now.
 
         Args:

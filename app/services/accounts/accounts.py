@@ -21,7 +21,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, DepartureReason, Key, Member, Site
 from app.services.access.rights import Role
 from app.services.access.sessions import end_other_sessions
-from app.services.accounts.emails import end_resets, note_change
+from app.services.accounts.emails import end_resets, record_change
 from app.services.accounts.members import (
     add_member,
     email_key,
@@ -185,7 +185,7 @@ def update_profile(
         # After the flush: the unique index serializes concurrent changes, so this query sees the winner.
         reject_reserved_email(session, member)
         if notify_old_address:
-            note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
+            record_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
         # A link that was sent to the old address, or requested by an intruder, must not work anymore.
         end_resets(session, member.id)

@@ -239,7 +239,7 @@ UNDO_FOR = timedelta(days=7)
 CHANGE_PATH = "/email/undo"
 
 
-def note_change(session: Session, member: Member, before: str, *, was_confirmed: bool, by_key: bool) -> None:
+def record_change(session: Session, member: Member, before: str, *, was_confirmed: bool, by_key: bool) -> None:
     """Record a change of a member's address, so that it can be undone, and queue an email to the old address.
 
     Args:

@@ -177,10 +177,10 @@ def apply_changes(session: Session, changes: Changes, today: int) -> None:
     _add_to_click_days(session, changes)
     _add_to_click_anchor_days(session, changes)
     _change_origin_days(session, changes.origins)
-    _note_runs(session, changes)
+    _record_runs(session, changes)
 
 
-def _note_runs(session: Session, changes: Changes) -> None:
+def _record_runs(session: Session, changes: Changes) -> None:
     """Store the result of the latest search of each counted query."""
     if changes.runs:
         execute_rows(

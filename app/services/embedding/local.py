@@ -183,7 +183,7 @@ class LocalEmbedder:
             _connect_to(connection, self._socket)
             greeting = connection.recv(len(GREETING))
         except TimeoutError as error:
-            self._note_silence(connection)
+            self._record_silence(connection)
             connection.close()
             raise EmbedderUnavailable("the model's process does not respond in time") from error
         except OSError:
@@ -196,7 +196,7 @@ class LocalEmbedder:
             return None
         return connection
 
-    def _note_silence(self, connection: socket.socket) -> None:
+    def _record_silence(self, connection: socket.socket) -> None:
         """Kill a process that has not greeted for too long, so that a new process can take its lock."""
         with self._lock:
             now = time.monotonic()

@@ -118,7 +118,7 @@ class Vectorizer:
                     except EmbedderUnavailable as error:
                         self._probe()  # Raises if the embedder is unavailable, so that no site is blamed.
                         log.warning("site %s: the embedder fails at its documents: %s", site_id, error)
-                        self._failing.note_failure(site_id)
+                        self._failing.record_failure(site_id)
                         count = 0
                 self._last_site_id = site_id
                 if count:

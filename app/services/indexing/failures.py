@@ -52,14 +52,14 @@ class IndexingFailures:
         except Exception as error:
             # An unavailable database is not a failure of the index, and could not store a record of it.
             if not is_unavailable(error):
-                self._note(site, error)
+                self._record(site, error)
             raise
         self._backoff.forget(site.id)
 
-    def _note(self, site: Site, error: Exception) -> None:
+    def _record(self, site: Site, error: Exception) -> None:
         # An outage concerns all sites and has a fixed pause. Only rejections by an available engine double it.
         pause = (
-            self._backoff.note_failure(site.id) if self._engines.is_available(site.engine) else FAILURE_PAUSE_SECONDS
+            self._backoff.record_failure(site.id) if self._engines.is_available(site.engine) else FAILURE_PAUSE_SECONDS
         )
         if not isinstance(error, BackendUnavailable):
             public_error = BackendUnavailable("The site's index cannot be updated.")

@@ -116,7 +116,7 @@ class Indexer:
                 applied = self.send(engine, site.id, site.engine_index, site.applied_revision, site_kinds)
         except IndexNotFound:
             return self._rebuild(engine, site)
-        _note_applied(self._database, site, applied)
+        _record_applied(self._database, site, applied)
         return applied
 
     def send(
@@ -163,7 +163,7 @@ class Indexer:
         if not site.applied_revision:
             _create(engine, site, site.engine_index)
             applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
-            _note_applied(self._database, site, applied)
+            _record_applied(self._database, site, applied)
             return applied
         if site.rebuilding:
             raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
@@ -304,7 +304,7 @@ def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) 
     remember(site, {name: kinds & current[name] for name, kinds in kinds_of_fields if name in current})
 
 
-def _note_applied(database: Database, site: Site, revision: int) -> None:
+def _record_applied(database: Database, site: Site, revision: int) -> None:
     with database.write() as session:
         session.execute(
             update(Site)

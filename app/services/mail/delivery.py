@@ -233,7 +233,7 @@ class EmailSender:
                 # The server works again, so the next failure starts with the shortest pause.
                 self._away.forget_all_but(())
         except MailServerUnavailable as error:
-            self._away.note_failure(_SERVER)
+            self._away.record_failure(_SERVER)
             log.warning("emails are waiting: %s", error)
         finally:
             connection.close()

@@ -105,7 +105,7 @@ class CpuLimits:
                 window,
             )
 
-    def note(self, spenders: Sequence[Spender], seconds: float) -> None:
+    def record(self, spenders: Sequence[Spender], seconds: float) -> None:
         """Count the CPU time of a finished request, or of a part of a streamed response."""
         if seconds <= FREE_SECONDS or not spenders:
             return

@@ -72,7 +72,7 @@ class UsageCopies:
         self._read: dict[tuple[int, date], DayUsage] = {}
         self._lock = threading.Lock()
 
-    def note(self, account_id: int, day: date | None = None) -> None:
+    def record(self, account_id: int, day: date | None = None) -> None:
         """Record that an account's usage changed on a day, by default today."""
         self._changed.add((account_id, day or today()))
 
@@ -363,7 +363,7 @@ class LateCharges:
                 once, *values = orjson.loads(payload)
                 search, day = _read(*values)
                 self._counters.settle(search, once=once, now=now().timestamp())
-                self._copies.note(search.account_id, day)
+                self._copies.record(search.account_id, day)
                 settled += 1
         if damaged:
             log.error("skipped %d damaged lines in %s: their searches are not charged", damaged, journal.path)

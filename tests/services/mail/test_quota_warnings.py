@@ -36,7 +36,7 @@ def search(tenant: Tenant, times: int) -> None:
     for _ in range(times):
         assert tenant.search.get("/v1/search", query_string={"q": "page"}).status_code == 200
     part: Runtime = tenant.app.extensions["runtime"]
-    part.usage_copies.note(tenant.account_id)
+    part.usage_copies.record(tenant.account_id)
     part.usage_copies.finish()
 
 

@@ -257,11 +257,11 @@ def test_group_commit_attributes_its_cpu_time_to_its_writers(
 ) -> None:
     callers: list[int] = []
 
-    def note(number: int) -> object:
+    def record(number: int) -> object:
         callers.append(number)
         return working_for(number)
 
-    monkeypatch.setattr("app.services.indexing.group_commit.working_for", note)
+    monkeypatch.setattr("app.services.indexing.group_commit.working_for", record)
     runtime = app.extensions["runtime"]
     commit = GroupCommit(runtime.database, runtime.counters)
     commit.run(tenant.account_id, lambda session: Written(None))
@@ -273,6 +273,6 @@ def test_exhausted_callers_are_evicted_above_the_limit(monkeypatch: pytest.Monke
     monkeypatch.setattr(cpu_limits, "_MAX_EXHAUSTED", 2)
     limits = CpuLimits(app.extensions["runtime"].counters)
     for number in range(5):
-        limits.note([cpu_limits.Spender(f"cpu:{number}", 1)], 1.0)
+        limits.record([cpu_limits.Spender(f"cpu:{number}", 1)], 1.0)
 
     assert len(limits._exhausted) <= 2

@@ -57,7 +57,7 @@ def test_running_search_that_fails_is_not_copied(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
     under_way = part.counters.consume((), reserve=UsageReservation(used.account_id, None, None), now=now().timestamp())
-    part.usage_copies.note(used.account_id)
+    part.usage_copies.record(used.account_id)
     part.usage_copies.flush()
 
     part.counters.refund(reservation=under_way.reservation, now=now().timestamp())
@@ -72,9 +72,9 @@ def test_copying_usage_twice_changes_nothing_and_deleted_accounts_are_skipped(us
     copies.finish()
     assert month_of(used)["searches_this_month"] == 3
 
-    copies.note(used.account_id)
+    copies.record(used.account_id)
     assert used.browser.delete("/profile", json={"password": "correct horse battery"}).status_code == 200
-    copies.note(used.account_id)
+    copies.record(used.account_id)
 
     copies.finish()
     with used.app.extensions["runtime"].database.read() as session:

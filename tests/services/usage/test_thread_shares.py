@@ -103,12 +103,12 @@ def test_waiting_request_releases_its_server_thread(shares: ThreadShares) -> Non
     aside: list[str] = []
 
     @contextmanager
-    def note() -> Iterator[None]:
+    def record() -> Iterator[None]:
         aside.append("in")
         yield
         aside.append("out")
 
-    shares.share_out(2, note)
+    shares.share_out(2, record)
     page = Page(shares, "ann")
     page.send(2)
     assert aside == ["in"]
