@@ -157,7 +157,7 @@ def list_documents(query: dict[str, Any]) -> Response:
 def _lines(database: Database, selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:
     """Yield documents as JSON Lines, in chunks."""
     waiting = bytearray()
-    for document in walk(database, selection, None if cursor is None else cursor.place):
+    for document in walk(database, selection, None if cursor is None else cursor.position):
         waiting += encode(document, fields) + b"\n"
         if len(waiting) >= LINES_AT_ONCE:
             yield bytes(waiting)

@@ -56,13 +56,13 @@ class Parameter:
     """A parameter of an operation.
 
     Attributes:
-        place: ``path``, ``query``, or ``header``.
+        location: ``path``, ``query``, or ``header``.
         row: The parameter as a table row.
         choices: All allowed values, if they can be listed.
         example: An example as text; empty if samples omit the parameter.
     """
 
-    place: str
+    location: str
     row: Row
     choices: Sequence[str]
     example: str
@@ -213,7 +213,7 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
                 "parameters": [
                     {
                         "name": parameter.row.name,
-                        "in": parameter.place,
+                        "in": parameter.location,
                         "required": parameter.row.required,
                         "choices": parameter.choices,
                         "example": parameter.example,
@@ -242,8 +242,8 @@ def _returns_json(described: Document) -> bool:
 
 def _read_parameter(parameter: Document) -> Parameter:
     schema = parameter.get("schema", {})
-    place = parameter["in"]
-    where = {"path": "In the path of the URL.", "header": "A header."}.get(place, "")
+    location = parameter["in"]
+    where = {"path": "In the path of the URL.", "header": "A header."}.get(location, "")
     row = Row(
         name=parameter["name"],
         type=describe_type(schema),
@@ -253,7 +253,7 @@ def _read_parameter(parameter: Document) -> Parameter:
         description=" ".join(filter(None, (parameter.get("description", ""), where))),
     )
     choices = ["true", "false"] if schema.get("type") == "boolean" else schema.get("enum", [])
-    return Parameter(place, row, [_text(choice) for choice in choices if choice is not None], _value_of(parameter))
+    return Parameter(location, row, [_text(choice) for choice in choices if choice is not None], _value_of(parameter))
 
 
 def _value_of(parameter: Document) -> str:
@@ -297,8 +297,8 @@ def _example_of(content: Document, schemas: Document) -> Any:
     return examples_of(content.get("schema", {}), schemas)
 
 
-def _values(parameters: Sequence[Parameter], place: str) -> dict[str, str]:
-    return {p.row.name: p.example for p in parameters if p.place == place and (p.example or p.row.required)}
+def _values(parameters: Sequence[Parameter], location: str) -> dict[str, str]:
+    return {p.row.name: p.example for p in parameters if p.location == location and (p.example or p.row.required)}
 
 
 def _filled(path: str, parameters: Sequence[Parameter]) -> str:

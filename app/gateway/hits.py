@@ -232,22 +232,22 @@ def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Map fields to the positions of their matches in bytes."""
     positions: dict[str, list[dict[str, Any]]] = {}
     for name, value in marked.items():
-        places: list[dict[str, Any]] = []
+        matches: list[dict[str, Any]] = []
         if isinstance(value, str):
-            places = _places(value)
+            matches = _matches(value)
         elif isinstance(value, list | tuple):
-            places = [
-                {**place, "indices": [at]}
+            matches = [
+                {**match, "indices": [at]}
                 for at, item in enumerate(value)
                 if isinstance(item, str)
-                for place in _places(item)
+                for match in _matches(item)
             ]
-        if places:
-            positions[name] = places
+        if matches:
+            positions[name] = matches
     return positions
 
 
-def _places(marked: str) -> list[dict[str, Any]]:
+def _matches(marked: str) -> list[dict[str, Any]]:
     if "\0" not in marked:
         return []
     return [{"start": start, "length": end - start} for start, end in _spans(marked, lambda text: len(text.encode()))]

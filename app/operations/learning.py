@@ -33,7 +33,7 @@ from backends.errors import BackendError
 from backends.query import SearchQuery
 
 MAX_GAIN = 3.0
-"""Maximum number of places that a document moves up."""
+"""Maximum number of positions that a document moves up."""
 LEAST_VISITORS = 5
 """Minimum number of visitors who must have clicked a result of a query in the last :data:`VISITOR_DAYS` days."""
 VISITOR_DAYS = 30
@@ -41,10 +41,10 @@ HALF_LIFE_DAYS = 30
 """Days after which a click has half its weight."""
 
 _STEEPNESS = 0.7
-_USUAL_PLACES = sum(place**-_STEEPNESS for place in range(1, 11))
+_TOTAL_SHARE = sum(position**-_STEEPNESS for position in range(1, 11))
 _SMOOTHING = 5.0
 """Number added to both the counted and the expected clicks, so that few clicks change little."""
-_RATIO_OF_A_PLACE = 1.25
+_RATIO_PER_POSITION = 1.25
 """Ratio of quality by which a document must exceed its neighbor to pass it."""
 
 
@@ -64,18 +64,18 @@ class VisitorClick:
     age_days: float
 
 
-def place_share(position: int) -> float:
+def click_share_at(position: int) -> float:
     """Return the share of clicks that a position gets if all results are equally good.
 
     The share falls more slowly with the position than in most result lists, so a document must be clearly better to
     move up.
     """
-    share: float = position**-_STEEPNESS / _USUAL_PLACES
+    share: float = position**-_STEEPNESS / _TOTAL_SHARE
     return share
 
 
-def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dict[str, float]:
-    """Return the places that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by ID.
+def find_gains(clicks: Iterable[VisitorClick], positions: Mapping[str, int]) -> dict[str, float]:
+    """Return the positions that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by ID.
 
     A document passes its neighbor if its gain is greater by at least 1. Gains are relative to the best document, so
     that documents that are nearly as good stay distinguishable.
@@ -86,9 +86,9 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
 
     Args:
         clicks: All clicks of the query, one for each visitor and document.
-        places: The documents that may move, each with its position before gains are applied, from 1.
+        positions: The documents that may move, each with its position before gains are applied, from 1.
     """
-    clicks = [click for click in clicks if click.document_id in places]
+    clicks = [click for click in clicks if click.document_id in positions]
     if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < LEAST_VISITORS:
         return {}
     counted: dict[str, float] = defaultdict(float)
@@ -96,13 +96,13 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
     for click in clicks:
         weight = math.exp2(-click.age_days / HALF_LIFE_DAYS)
         counted[click.document_id] += weight
-        last = places[click.document_id] + int(MAX_GAIN)
-        expected[click.document_id] += weight * place_share(min(click.position or 1, last))
+        last = positions[click.document_id] + int(MAX_GAIN)
+        expected[click.document_id] += weight * click_share_at(min(click.position or 1, last))
     total = sum(counted.values())
     better: dict[str, float] = {}
     for document_id, number in counted.items():
         usual = total * expected[document_id] / number
-        better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_OF_A_PLACE)
+        better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_PER_POSITION)
     least = max(0.0, max(better.values()) - MAX_GAIN)
     gains = {document_id: round(each - least, 2) for document_id, each in better.items()}
     return {document_id: gain for document_id, gain in gains.items() if gain > 0}
@@ -114,7 +114,7 @@ MAX_QUERIES = 500
 """Maximum number of queries that a site learns for. Queries with clicks by the most visitors come first."""
 MAX_DOCUMENTS = 20
 """Maximum number of documents of a query that move."""
-MAX_PLACE = 100
+MAX_POSITION = 100
 """Lowest position from which a document can move up."""
 MAX_CHARACTERS = 100_000
 """Maximum total length of the IDs and queries in a site's lessons, which every searching process keeps in memory.
@@ -238,11 +238,11 @@ def _learn_queries(
         since: First moment whose clicks count.
     """
     record = site_record(site)
-    places = {query: _places(runtime.searcher, record, query) for query in queries}
+    positions = {query: _find_positions(runtime.searcher, record, query) for query in queries}
     gains_by_query: dict[str, Mapping[str, float]] = {}
     with runtime.database.read() as session:
         for query, clicks in _clicks(session, site.id, queries, since):
-            gains = find_gains(clicks, places[query])
+            gains = find_gains(clicks, positions[query])
             gains_by_query[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))
     stored_gains: dict[str, Mapping[str, float]] = {}
     room = MAX_CHARACTERS
@@ -294,13 +294,13 @@ def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
     )
 
 
-def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
+def _find_positions(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
     """Return the first documents that contain all words of a query, with their positions."""
-    search = SearchQuery(query, limit=MAX_PLACE, all_words=True, returned_fields=frozenset({"id"}))
+    search = SearchQuery(query, limit=MAX_POSITION, all_words=True, returned_fields=frozenset({"id"}))
     # Otherwise, the gains of the last time would determine the positions that the new gains start from.
     unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
         timed = searcher.run(record, for_site(search, unruled))
     except ApiError:
         return {}  # The engine rejects such a query, so it has no results.
-    return {hit.id: place for place, hit in enumerate(timed.result.hits, 1)}
+    return {hit.id: position for position, hit in enumerate(timed.result.hits, 1)}

@@ -291,15 +291,15 @@ def _page(template: str, name: str, **values: Any) -> Response:
     """Render a page with the table of contents and the search box, which may call the engine directly."""
     groups = _groups()
     order = [Entry("", "Documentation", ""), *_in_order(groups)]
-    place = next((place for place, entry in enumerate(order) if entry.name == name), 0)
+    index = next((index for index, entry in enumerate(order) if entry.name == name), 0)
     page = render(
         template,
         name=name,
         groups=groups,
         reference_pages=_reference_entries(),
         moved=json.dumps(MOVED_SECTIONS.get(name, {})),
-        before=order[place - 1] if place else None,
-        after=order[place + 1] if place + 1 < len(order) else None,
+        before=order[index - 1] if index else None,
+        after=order[index + 1] if index + 1 < len(order) else None,
         docs_search_key=runtime().settings.docs_search_key,
         **{"sections": (), **values},
     )

@@ -206,18 +206,18 @@ class Problems:
             messages.setdefault(detail.field.removeprefix("settings."), {})[detail.message] = None
         return cls({field: [_sentence(field, text) for text in texts] for field, texts in messages.items()})
 
-    def at(self, place: str) -> list[str]:
+    def at(self, path: str) -> list[str]:
         """Return the sentences about a path and everything below it."""
         return [
             sentence
             for field, sentences in self.sentences.items()
-            if field == place or field.startswith((f"{place}.", f"{place}["))
+            if field == path or field.startswith((f"{path}.", f"{path}["))
             for sentence in sentences
         ]
 
-    def at_all(self, place: str) -> list[str]:
+    def at_all(self, path: str) -> list[str]:
         """Return the sentences about a field or a list as a whole, excluding sentences about its items."""
-        return list(self.sentences.get(place, ()))
+        return list(self.sentences.get(path, ()))
 
 
 def _sentence(field: str, message: str) -> str:

@@ -96,7 +96,7 @@ def _first_query(session: Session, site: Site) -> str:
     """Return a query that finds something: the most frequent one, or words of the most recent page's title."""
     if frequent := frequent_queries(session, site.id, only_found=True):
         return frequent[0]
-    ids = [place.id for place, _ in newest_rows(session, site.id, None, None, None, 1)]
+    ids = [position.id for position, _ in newest_rows(session, site.id, None, None, None, 1)]
     titles = [str(orjson.loads(document.body).get("title", "")) for document in read_stored(session, site.id, ids)]
     return " ".join(titles[0].split()[:MAX_QUERY_WORDS]) if titles else ""
 

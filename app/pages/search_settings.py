@@ -190,7 +190,7 @@ class DisplayQuery:
 
 
 def _show(preview: QueryPreview, site_url: str) -> DisplayQuery:
-    places = {document.id: place for place, document in enumerate(preview.before, 1)}
+    positions = {document.id: position for position, document in enumerate(preview.before, 1)}
     remaining_ids = {document.id for document in preview.after}
     return DisplayQuery(
         preview.query,
@@ -199,8 +199,8 @@ def _show(preview: QueryPreview, site_url: str) -> DisplayQuery:
             for document in preview.before
         ],
         [
-            _display_document(document, _moved(places.get(document.id), place), site_url)
-            for place, document in enumerate(preview.after, 1)
+            _display_document(document, _moved(positions.get(document.id), position), site_url)
+            for position, document in enumerate(preview.after, 1)
         ],
         preview.is_exact,
         preview.effects_before,

@@ -22,7 +22,7 @@ from app.errors import ApiError, field_error
 from app.models import API_SOURCE, Site
 from app.models.base import from_microseconds
 from app.services.indexing.stored_documents import (
-    Place,
+    ListPosition,
     StoredBody,
     count_from,
     newest_rows,
@@ -74,11 +74,11 @@ class Cursor:
     """
 
     total: int
-    place: Place
+    position: ListPosition
 
     def encode(self, selection: Selection) -> str:
         """Return the cursor as text, valid for this selection only."""
-        content = orjson.dumps([_digest(selection), self.total, self.place.revision, self.place.id])
+        content = orjson.dumps([_digest(selection), self.total, self.position.revision, self.position.id])
         return base64.urlsafe_b64encode(content).decode("ascii").rstrip("=")
 
     @staticmethod
@@ -99,7 +99,7 @@ class Cursor:
             raise _bad_cursor()
         if digest != _digest(selection):
             raise field_error("cursor", "conflict", "belongs to a list with another site, source, or filter")
-        return Cursor(total, Place(revision, identifier))
+        return Cursor(total, ListPosition(revision, identifier))
 
 
 def _bad_cursor() -> ApiError:
@@ -155,21 +155,21 @@ def read_page(
         limit: Maximum number of documents on the page. Documents selected by ID are all on one page.
     """
     count = matched = 0
-    last: Place | None = None
+    last: ListPosition | None = None
     is_full = False
     limit = limit if selection.ids is None else len(selection.ids)
     counts_matches = cursor is None and (selection.matches is not None or selection.ids is not None)
     rows_at_once = STEP if selection.matches is not None else min(limit + 1, STEP)
-    for document in walk(database, selection, None if cursor is None else cursor.place, rows_at_once):
+    for document in walk(database, selection, None if cursor is None else cursor.position, rows_at_once):
         matched += 1
         is_full = is_full or count == limit or not take(document)
         if not is_full:
             count += 1
-            last = Place(document.revision, document.id)
+            last = ListPosition(document.revision, document.id)
         elif not counts_matches:
             break
     if cursor is None:
-        cursor = Cursor(matched if counts_matches else _count(database, site, selection), Place(0, ""))
+        cursor = Cursor(matched if counts_matches else _count(database, site, selection), ListPosition(0, ""))
     next_cursor = Cursor(cursor.total, last).encode(selection) if is_full and last is not None else None
     return DocumentListPage(cursor.total, next_cursor)
 
@@ -207,7 +207,7 @@ def _count(database: Database, site: Site, selection: Selection) -> int:
 
 
 def walk(
-    database: Database, selection: Selection, before: Place | None = None, rows_at_once: int = STEP
+    database: Database, selection: Selection, before: ListPosition | None = None, rows_at_once: int = STEP
 ) -> Iterator[StoredBody]:
     """Yield the documents of a selection, most recently changed first.
 
@@ -216,8 +216,8 @@ def walk(
     while True:
         with database.read() as session:
             rows = newest_rows(session, selection.site_id, selection.source, selection.ids, before, rows_at_once)
-        revisions = {place.id: place.revision for place, _ in rows}
-        for part in parts_by_size([(place.id, size) for place, size in rows]):
+        revisions = {position.id: position.revision for position, _ in rows}
+        for part in parts_by_size([(position.id, size) for position, size in rows]):
             with database.read() as session:
                 documents = list(read_bodies(session, selection.site_id, part))
             for document in documents:
@@ -239,7 +239,7 @@ def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
     while True:
         with database.read() as session:
             rows = newest_rows(session, selection.site_id, selection.source, selection.ids, before, STEP)
-        yield from (place.id for place, _ in rows)
+        yield from (position.id for position, _ in rows)
         if len(rows) < STEP:
             return
         before = rows[-1][0]

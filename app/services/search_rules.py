@@ -38,7 +38,7 @@ class Rule:
     """An enabled rule, prepared for matching.
 
     Attributes:
-        place: Position among all rules.
+        position: Position among all rules.
         conditions: Conditions that the search's own filter must contain.
         first, end: Start and end of the period in which the rule applies; ``None`` for no limit.
         words: Words that a query must contain.
@@ -47,7 +47,7 @@ class Rule:
         needed_fields: Additional fields that documents must have for its filter to apply.
     """
 
-    place: int
+    position: int
     id: str
     conditions: frozenset[Filter]
     first: datetime | None
@@ -61,14 +61,14 @@ class Rule:
     needed_fields: frozenset[str]
 
     @classmethod
-    def of(cls, place: int, stored: Mapping[str, Any], words: _Words) -> Rule:
+    def of(cls, position: int, stored: Mapping[str, Any], words: _Words) -> Rule:
         """Return a rule from its stored form."""
         when, action = stored["when"], stored["do"]
         first, end = when.get("from"), when.get("to")
         boost = action.get("boost")
         filter = parse_filter(action["filters"]) if "filters" in action else None
         return cls(
-            place,
+            position,
             stored["id"],
             frozenset(conjuncts(parse_filter(when["filters"]))) if "filters" in when else frozenset(),
             None if first is None else parse_instant(first),
@@ -110,7 +110,7 @@ class RuleSet:
         """Return a query with the changes of the rules that apply to it; the same query if no rule applies."""
         if not self._stored:
             return query
-        rules = sorted(self._candidates(query.text), key=attrgetter("place"))
+        rules = sorted(self._candidates(query.text), key=attrgetter("position"))
         if any(rule.conditions for rule in rules):
             own_conditions = _conditions_of(query)
             rules = [rule for rule in rules if rule.conditions <= own_conditions]
@@ -138,8 +138,10 @@ class RuleSet:
         if index.words:
             every = frozenset().union(*self._words(typed))
             # A word has a stem in each language, and the index lists a rule under all of them.
-            by_place = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
-            for rule in by_place.values():
+            by_position = {
+                rule.position: rule for stem in every.intersection(index.words) for rule in index.words[stem]
+            }
+            for rule in by_position.values():
                 for stems in rule.words:
                     if stems.isdisjoint(every):
                         break
@@ -149,11 +151,11 @@ class RuleSet:
     @cached_property
     def _index(self) -> _Index:
         index = _Index()
-        for place, stored in enumerate(self._stored):
+        for position, stored in enumerate(self._stored):
             when = stored["when"]
             query, match = when.get("query"), when["match"]
             words = self._words(query) if query is not None and match == "words" else ()
-            rule = Rule.of(place, stored, words)
+            rule = Rule.of(position, stored, words)
             if query is None:
                 index.always.append(rule)
             elif match == "words":
@@ -184,14 +186,14 @@ def conjuncts(expression: Filter) -> Iterator[Filter]:
         for operand in expression.operands:
             yield from conjuncts(operand)
     else:
-        yield _without_places(expression)
+        yield _without_positions(expression)
 
 
-def _without_places(node: Filter) -> Filter:
+def _without_positions(node: Filter) -> Filter:
     if isinstance(node, Not):
-        return Not(_without_places(node.operand))
+        return Not(_without_positions(node.operand))
     if isinstance(node, And | Or):
-        return type(node)(tuple(map(_without_places, node.operands)))
+        return type(node)(tuple(map(_without_positions, node.operands)))
     return replace(node, position=0)
 
 

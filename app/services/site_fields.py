@@ -80,10 +80,10 @@ class TooManySiteFields(ApiError):
     def __init__(self, documents: Sequence[ValidDocument], rejected: Sequence[RejectedDocument], max_fields: int):
         self.rejected = tuple(rejected)
         first = documents[rejected[0].index]
-        place = f"documents[{first.position}]"
-        message = f"{place} {self.predicate(rejected[0], max_fields)}"
+        path = f"documents[{first.position}]"
+        message = f"{path} {self.predicate(rejected[0], max_fields)}"
         extra = {"index": first.position, "id": first.id}
-        details = validation_error([Detail(place, "too_many_fields", message, extra)])
+        details = validation_error([Detail(path, "too_many_fields", message, extra)])
         super().__init__(ErrorCode.VALIDATION_FAILED, details.message, details=details.details)
 
     @staticmethod

@@ -1,10 +1,10 @@
-"""Clicked documents move up, by a limited number of places."""
+"""Clicked documents move up, by a limited number of positions."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.operations.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, find_gains, place_share
+from app.operations.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, click_share_at, find_gains
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7
@@ -56,7 +56,7 @@ def test_click_without_a_position_counts_as_a_click_on_the_first_place() -> None
 
 def test_invented_click_position_counts_no_more_than_the_last_place_the_page_is_shown() -> None:
     others = clicks("first", 1, 100)
-    invented, told = ([*others, *clicks("third", place, 10, first=100)] for place in (1_000_000, 6))
+    invented, told = ([*others, *clicks("third", position, 10, first=100)] for position in (1_000_000, 6))
 
     assert find_gains(invented, PLACES) == find_gains(told, PLACES)
     assert find_gains(invented, PLACES).get("third", 0) < 1
@@ -71,14 +71,14 @@ def test_clicks_on_pages_that_cannot_move_do_not_affect_other_pages() -> None:
 
 @pytest.mark.parametrize(("others", "invented"), [(0, 6), (100, 19), (1000, 136)])
 def test_invented_clicks_needed_to_reach_the_top_grow_with_real_clicks(others: int, invented: int) -> None:
-    """Numbers in ``docs/architecture.md``: a page at the fourth place that gets no genuine clicks."""
-    pages = {f"{place}": place for place in range(1, 11)}
+    """Numbers in ``docs/architecture.md``: a page at the fourth position that gets no genuine clicks."""
+    pages = {f"{position}": position for position in range(1, 11)}
 
     def place_with(count: int) -> int:
         told, number = [], 0
-        for page, place in pages.items():
-            clicked = 0 if page == "4" else round(others * place_share(place))
-            told += clicks(page, place, clicked, first=number)
+        for page, position in pages.items():
+            clicked = 0 if page == "4" else round(others * click_share_at(position))
+            told += clicks(page, position, clicked, first=number)
             number += clicked
         told += clicks("4", 1_000_000, count, first=number)
         return displayed(list(pages), find_gains(told, pages)).index("4") + 1
@@ -106,7 +106,7 @@ def test_page_moves_by_at_most_three_places() -> None:
     seen = simulate({"q": ranked}, lambda _, document_id: 0.9 if document_id == "8" else 0.05, seed=SEED)["q"]
 
     assert seen.index("8") == 5
-    assert all(abs(seen.index(document_id) - place) <= MAX_GAIN for place, document_id in enumerate(ranked))
+    assert all(abs(seen.index(document_id) - position) <= MAX_GAIN for position, document_id in enumerate(ranked))
 
 
 def test_pages_that_match_only_some_words_keep_their_position() -> None:

@@ -17,7 +17,7 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import document_list
 from app.services.document_list import Cursor, Selection, encode, encode_into, read_page, select_documents, walk
-from app.services.indexing.stored_documents import Place
+from app.services.indexing.stored_documents import ListPosition
 from app.services.search.budget import ResponseBudget
 from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
@@ -134,7 +134,7 @@ def test_malformed_cursor_is_rejected(text: str) -> None:
 
 
 def test_cursor_is_valid_only_for_its_own_list() -> None:
-    cursor = Cursor(5, Place(7, "päge\n-1"))
+    cursor = Cursor(5, ListPosition(7, "päge\n-1"))
     for selection in (Selection(1), Selection(1, "shop"), Selection(1, None, None, "a = 1")):
         assert Cursor.decode(cursor.encode(selection), selection) == cursor
     with pytest.raises(ApiError):

@@ -90,7 +90,7 @@ class Chart:
 
 def since_first_search(series: Sequence[DayCount]) -> Sequence[DayCount]:
     """Return the days of a series from the first one with searches; empty if there is none."""
-    first = next((place for place, day in enumerate(series) if day.searches), len(series))
+    first = next((index for index, day in enumerate(series) if day.searches), len(series))
     return series[first:]
 
 

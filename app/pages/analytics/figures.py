@@ -78,7 +78,7 @@ def make_figures(analytics: Analytics) -> list[Figure]:
         *([_count("Semantic searches", now.mixed_searches, before.mixed_searches)] if mixed else []),
         Figure("Unique queries", number(analytics.unique_queries)),
     ]
-    return [replace(figure, is_minor=place >= MAJOR_FIGURES) for place, figure in enumerate(figures)]
+    return [replace(figure, is_minor=index >= MAJOR_FIGURES) for index, figure in enumerate(figures)]
 
 
 def _click_figures(now: Totals, before: Totals, series: Sequence[DayCount]) -> list[Figure]:
@@ -106,7 +106,7 @@ def _with_sparkline(figure: Figure, values: Sequence[float]) -> Figure:
     if top == min(values, default=0) or len(values) < MIN_POINTS:
         return figure
     step = SPARK_WIDTH / (len(values) - 1)
-    points = [f"{round(step * place, 1)} {round(HEIGHT * (1 - value / top), 1)}" for place, value in enumerate(values)]
+    points = [f"{round(step * index, 1)} {round(HEIGHT * (1 - value / top), 1)}" for index, value in enumerate(values)]
     return replace(figure, sparkline=f"M{'L'.join(points)}")
 
 

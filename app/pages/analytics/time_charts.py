@@ -67,10 +67,10 @@ def _hour_ticks(hours: Sequence[HourCount]) -> list[Tick]:
         Tick(
             hour.date,
             f"{hour.hour:02}:00" if is_one_day else f"{hour.date.day} {hour.date:%b}",
-            place * DAY_WIDTH,
+            index * DAY_WIDTH,
         )
-        for place, hour in enumerate(hours)
-        if place % step == 0
+        for index, hour in enumerate(hours)
+        if index % step == 0
     ]
 
 

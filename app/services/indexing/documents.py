@@ -377,11 +377,11 @@ def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str,
 
 
 def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[Detail]:
-    place = f"documents[{change.position}]"
+    path = f"documents[{change.position}]"
     for name, problem in error.problems:
-        field = f"{place}.{name}" if name else place
+        field = f"{path}.{name}" if name else path
         yield Detail(
-            field, problem.code, f"{name or place} {problem}", {"index": change.position, "id": change.id}
+            field, problem.code, f"{name or path} {problem}", {"index": change.position, "id": change.id}
         )  # fmt: skip
 
 

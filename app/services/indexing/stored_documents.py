@@ -70,7 +70,7 @@ class StoredBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListPosition:
     """A document's position among the site's documents, which are ordered by revision and ID."""
 
     revision: int
@@ -166,8 +166,13 @@ def bodies_in_parts(session: Session, site_id: int, sizes: Sequence[tuple[str, i
 
 
 def newest_rows(
-    session: Session, site_id: int, source: str | None, ids: Sequence[str] | None, before: Place | None, limit: int
-) -> list[tuple[Place, int]]:
+    session: Session,
+    site_id: int,
+    source: str | None,
+    ids: Sequence[str] | None,
+    before: ListPosition | None,
+    limit: int,
+) -> list[tuple[ListPosition, int]]:
     """Return positions and sizes of documents, most recently changed first.
 
     Args:
@@ -189,7 +194,7 @@ def newest_rows(
             StoredDocument.revision <= before.revision,
             (StoredDocument.revision < before.revision) | (StoredDocument.id < before.id),
         )
-    return [(Place(row.revision, row.id), row[2]) for row in session.execute(query)]
+    return [(ListPosition(row.revision, row.id), row[2]) for row in session.execute(query)]
 
 
 def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, int]]:

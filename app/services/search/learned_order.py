@@ -1,8 +1,8 @@
-"""The order of hits that visitors' clicks taught.
+"""The order of hits that the site learned from clicks.
 
-The hits are sorted by place minus gain. A hit therefore passes another hit only if the difference of their gains is at
-least the distance between them. No hit moves by more than :data:`MAX_PLACES`, so a page does not depend on hits further
-away.
+The hits are sorted by position minus gain. A hit therefore passes another one only if the difference of their gains is
+at least the distance between them. No hit moves by more than :data:`MAX_POSITIONS_MOVED`, so a page does not depend
+on hits farther away.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from dataclasses import replace
 from backends.base import Hit
 from backends.query import SearchQuery
 
-MAX_PLACES = 3
-"""Maximum number of places by which a hit moves, up or down."""
+MAX_POSITIONS_MOVED = 3
+"""Maximum number of positions by which a hit moves, up or down."""
 
-MAX_MOVED_BYTES = 2 * MAX_PLACES * 1_048_576
+MAX_MOVED_BYTES = 2 * MAX_POSITIONS_MOVED * 1_048_576
 """Size of the hits, in bytes, that may move onto the page or off it."""
 
 
 def widen_page(query: SearchQuery) -> SearchQuery:
     """Return the query for the page and the hits around it that may move onto it."""
-    first = max(0, query.offset - MAX_PLACES)
+    first = max(0, query.offset - MAX_POSITIONS_MOVED)
     max_bytes = None if query.max_bytes is None else query.max_bytes + MAX_MOVED_BYTES
-    return replace(query, offset=first, limit=query.offset + query.limit + MAX_PLACES - first, max_bytes=max_bytes)
+    return replace(
+        query, offset=first, limit=query.offset + query.limit + MAX_POSITIONS_MOVED - first, max_bytes=max_bytes
+    )
 
 
 def learned_page(query: SearchQuery, hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -34,10 +36,10 @@ def learned_page(query: SearchQuery, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         hits: The hits of :func:`widen_page`.
     """
     gains = query.learned
-    first = max(0, query.offset - MAX_PLACES)
-    ordered = sorted(enumerate(hits, first), key=lambda placed: (placed[0] - gains.get(placed[1].id, 0.0), -placed[0]))
+    first = max(0, query.offset - MAX_POSITIONS_MOVED)
+    ordered = sorted(enumerate(hits, first), key=lambda item: (item[0] - gains.get(item[1].id, 0.0), -item[0]))
     page = list(enumerate(ordered, first))[query.offset - first :][: query.limit]
-    return tuple([_explained(hit, place - new_place, gains) for new_place, (place, hit) in page])
+    return tuple([_explained(hit, position - new_position, gains) for new_position, (position, hit) in page])
 
 
 def _explained(hit: Hit, moved_up: int, gains: Mapping[str, float]) -> Hit:

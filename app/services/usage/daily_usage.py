@@ -89,15 +89,18 @@ class UsageCopies:
             changed, self._changed = self._changed, set()
             try:
                 # Read before the transaction, which must not wait for the counter store.
-                usage = {place: self._counters.usage_of_day(*place) for place in sorted(changed | self._read.keys())}
+                usage = {
+                    account_day: self._counters.usage_of_day(*account_day)
+                    for account_day in sorted(changed | self._read.keys())
+                }
                 with self._database.write() as session:
                     # All processes lock accounts in the same order, so they cannot deadlock.
-                    for place, earlier in sorted(self._read.items()):
-                        _copy(session, place[0], _lower(earlier, usage[place]))
+                    for account_day, earlier in sorted(self._read.items()):
+                        _copy(session, account_day[0], _lower(earlier, usage[account_day]))
             except Exception:
                 self._changed |= changed
                 raise
-            self._read = {place: usage[place] for place in changed}
+            self._read = {account_day: usage[account_day] for account_day in changed}
 
     def finish(self) -> None:
         """Copy everything, at shutdown, when no request is in progress.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.search.learned_order import MAX_PLACES, learned_page, widen_page
+from app.services.search.learned_order import MAX_POSITIONS_MOVED, learned_page, widen_page
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 
-GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MAX_PLACES), max_size=12)
+GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MAX_POSITIONS_MOVED), max_size=12)
 
 
 def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[str]:
@@ -32,7 +32,7 @@ def test_pages_of_learned_order_concatenate_to_the_whole_list(gains: dict[str, f
 
 @given(GAINS, st.integers(1, 35))
 def test_learned_order_moves_a_hit_by_at_most_three_places(gains: dict[str, float], total: int) -> None:
-    assert all(abs(int(id) - place) <= MAX_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
+    assert all(abs(int(id) - position) <= MAX_POSITIONS_MOVED for position, id in enumerate(page(total, gains, 0, 107)))
 
 
 def test_hit_passes_its_neighbor_only_with_a_gain_greater_by_one() -> None:

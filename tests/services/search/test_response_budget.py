@@ -290,7 +290,7 @@ class TestGateway:
         owner.index(page(1, title="a " * 400, excerpt="a " * 400, content="a " * 400))
         assert len(gateway.search("a")["hits"]) == 1
         made: list[Any] = []
-        for name in ("_places", "_as_text"):
+        for name in ("_matches", "_as_text"):
             monkeypatch.setattr(f"app.gateway.hits.{name}", made.append)
 
         assert_engine_error(gateway.send({"q": "a", **wish}), 400, "answer_too_large")
