@@ -115,24 +115,24 @@ class _Expression:
 
     def _either(self, depth: int) -> Filter:
         members = [self._all(depth)]
-        while self._take("OR"):
+        while self._accept("OR"):
             members.append(self._all(depth))
         return members[0] if len(members) == 1 else Or(tuple(members))
 
     def _all(self, depth: int) -> Filter:
         members = [self._one(depth)]
-        while self._take("AND"):
+        while self._accept("AND"):
             members.append(self._one(depth))
         return members[0] if len(members) == 1 else And(tuple(members))
 
     def _one(self, depth: int) -> Filter:
         if depth > MAX_FILTER_DEPTH:
             raise self._error()
-        if self._take("NOT"):
+        if self._accept("NOT"):
             return Not(self._one(depth + 1))
-        if self._take("("):
+        if self._accept("("):
             condition = self._either(depth + 1)
-            if not self._take(")"):
+            if not self._accept(")"):
                 raise self._error()
             return condition
         return self._term()
@@ -152,7 +152,7 @@ class _Expression:
         high = _unquoted(end["high"])
         return _on_fields(name, self._kinds, lambda field: Between(field, value, high))
 
-    def _take(self, keyword: str) -> bool:
+    def _accept(self, keyword: str) -> bool:
         match = _KEYWORD.match(self._text, self._at)
         if match is None or keyword not in match.groups():
             return False

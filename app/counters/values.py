@@ -76,7 +76,7 @@ class WindowState(NamedTuple):
         return UNLIMITED if self.limit is None else max(0, self.limit - self.hits)
 
     @property
-    def has_room(self) -> bool:
+    def accepts_hit(self) -> bool:
         """Whether one more hit of the same cost would be counted."""
         return self.limit is None or self.hits + self.cost <= self.limit
 
@@ -272,7 +272,7 @@ def quota_window(outcome: ConsumeOutcome, daily_limit: int) -> WindowState:
 
 def longest_wait(windows: Sequence[WindowState]) -> WindowState | None:
     """Return the full window that ends last (on a tie, the first in order); ``None`` if all have room."""
-    full = [window for window in windows if not window.has_room]
+    full = [window for window in windows if not window.accepts_hit]
     return max(full, key=lambda window: window.reset_ms) if full else None
 
 

@@ -71,16 +71,16 @@ def read_items(stream: Source) -> Iterator[Read]:
     try:
         while chunk := stream.read(CHUNK_BYTES):
             parser.Parse(chunk.translate(_CONTROL), False)
-            yield from export.take()
+            yield from export.read_items()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         if not export.is_wordpress:
             raise UnreadableFile(_NOT_AN_EXPORT) from error
-        yield from export.take()
+        yield from export.read_items()
         problem = f"is not well-formed XML: {expat.errors.messages[error.code]}; the rest was not read"
         yield BadLine(error.lineno, Problem(problem, "invalid_xml"))
         return
-    yield from export.take()
+    yield from export.read_items()
     if not export.is_wordpress:
         raise UnreadableFile(_NOT_AN_EXPORT)
 
@@ -122,7 +122,7 @@ class _Export:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._add_text
 
-    def take(self) -> Iterator[Read]:
+    def read_items(self) -> Iterator[Read]:
         """Yield the items that were read since the last call."""
         yield from self._read
         self._read.clear()
@@ -139,14 +139,14 @@ class _Export:
         if len(self._path) > MAX_DEPTH:
             raise UnreadableFile(_TOO_DEEP)
         self._text.clear()
-        place = self._place()
-        if place == ["item"]:
+        path = self._channel_path()
+        if path == ["item"]:
             self._line = self._parser.CurrentLineNumber
             self._item, self._terms, self._size = {}, {}, 0
-        elif place == ["item", "category"]:
+        elif path == ["item", "category"]:
             self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
 
-    def _place(self) -> list[str]:
+    def _channel_path(self) -> list[str]:
         """Return the path within the channel, up to one element below a field."""
         return self._path[2 : _FIELD_DEPTH + 1]
 
@@ -158,11 +158,11 @@ class _Export:
             self._text.append(text)
 
     def _end(self, _name: str) -> None:
-        place = self._place()
+        path = self._channel_path()
         self._path.pop()
         text = "".join(self._text)
         self._text.clear()
-        match place:
+        match path:
             case ["item", "category"]:
                 if self._taxonomy and (term := html_to_text(text)):
                     self._terms.setdefault(self._taxonomy, []).append(term)

@@ -212,13 +212,13 @@ class FileImport:
         """
         try:
             for read in reads:
-                self._take(read)
+                self._add(read)
             self._write()
         finally:
             # Documents with too many fields are reported only when their batch is written, after later lines.
             self.outcome.problems.sort(key=lambda each: (each.line, each.record or 0))
 
-    def _take(self, read: Read) -> None:
+    def _add(self, read: Read) -> None:
         if isinstance(read, BadLine):
             self._leave_out(read, [(None, read.problem)])
             return

@@ -273,13 +273,13 @@ def _edit(
         others = [entry for entry in entries if entry["query"] != normalized]
         if ids:
             others.insert(places[0] if places else len(others), {"query": normalized, "ids": ids})
-        _check_room(kind, others, ids)
+        _check_list_length(kind, others, ids)
         settings[kind] = others
 
     edit_together(runtime, caller, site_id, edit)
 
 
-def _check_room(kind: ResultList, entries: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> None:
+def _check_list_length(kind: ResultList, entries: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> None:
     if len(ids) > MAX_PINNED_IDS:
         raise field_error(kind, "too_long", f"can have at most {counted(MAX_PINNED_IDS, 'page')} for one query")
     if len(entries) > MAX_PINNED_QUERIES:

@@ -136,11 +136,11 @@ def _argument(name: str) -> str:
 def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tuple[list[StoredBody], DocumentListPage]:
     listed: list[StoredBody] = []
 
-    def take(document: StoredBody) -> bool:
+    def add(document: StoredBody) -> bool:
         listed.append(document)
         return True
 
-    return listed, read_page(runtime().database, site, selection, cursor, PER_PAGE, take)
+    return listed, read_page(runtime().database, site, selection, cursor, PER_PAGE, add)
 
 
 def _address(site: Site, path: str = "", **query: str) -> str:

@@ -98,7 +98,7 @@ class Clients:
             for conn in [conn for conn in self._watched if conn.sock.deadline <= now]:
                 conn.on_deadline(conn)
 
-    def make_room(self) -> None:
+    def close_oldest(self) -> None:
         """Close one in twenty of the watched connections, nearest deadlines first."""
         # Several at once, since sorting all connections for each new one would let an attacker occupy the event loop.
         count = len(self._watched) // 20 + 1

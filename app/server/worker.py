@@ -52,7 +52,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         except OSError as error:
             # Without a free descriptor, the listener would stay ready and the event loop would spin.
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._clients.make_room()
+                self._clients.close_oldest()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 raise
             return
@@ -86,4 +86,4 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         """Disconnect slow clients, once a second and when there are too many connections."""
         self._clients.check_deadlines()
         if self.nr_conns >= self.worker_connections:
-            self._clients.make_room()
+            self._clients.close_oldest()

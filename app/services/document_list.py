@@ -124,7 +124,7 @@ class DocumentListPage:
     next_cursor: str | None
 
 
-Take = Callable[[StoredBody], bool]
+AddDocument = Callable[[StoredBody], bool]
 """Function that adds a document to a page. It returns ``False`` if the document does not fit."""
 
 
@@ -146,7 +146,7 @@ def select_documents(
 
 
 def read_page(
-    database: Database, site: Site, selection: Selection, cursor: Cursor | None, limit: int, take: Take
+    database: Database, site: Site, selection: Selection, cursor: Cursor | None, limit: int, add: AddDocument
 ) -> DocumentListPage:  # fmt: skip
     """Read one page of a list.
 
@@ -162,7 +162,7 @@ def read_page(
     rows_at_once = STEP if selection.matches is not None else min(limit + 1, STEP)
     for document in walk(database, selection, None if cursor is None else cursor.position, rows_at_once):
         matched += 1
-        is_full = is_full or count == limit or not take(document)
+        is_full = is_full or count == limit or not add(document)
         if not is_full:
             count += 1
             last = ListPosition(document.revision, document.id)
@@ -176,7 +176,7 @@ def read_page(
 
 def encode_into(
     documents: list[bytes], budget: ResponseBudget, fields_to_return: Set[str] | None, *, may_end_early: bool
-) -> Take:  # fmt: skip
+) -> AddDocument:  # fmt: skip
     """Return a function that adds documents to a response as JSON.
 
     Args:
@@ -188,7 +188,7 @@ def encode_into(
         ApiError: 400 ``answer_too_large``, when the returned function is called.
     """
 
-    def take(document: StoredBody) -> bool:
+    def add(document: StoredBody) -> bool:
         encoded = encode(document, fields_to_return)
         if documents and may_end_early and not budget.fits(len(encoded)):
             return False
@@ -196,7 +196,7 @@ def encode_into(
         documents.append(encoded)
         return True
 
-    return take
+    return add
 
 
 def _count(database: Database, site: Site, selection: Selection) -> int:

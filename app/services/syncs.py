@@ -116,7 +116,7 @@ class Syncs:
                 )
             # Flushed, so that the count of running syncs excludes the sync that was just abandoned.
             session.flush()
-            _make_room(session, site.id)
+            _delete_older_syncs(session, site.id)
             sync = _new_sync(site.id, source, moment)
             session.add(sync)
             session.flush()
@@ -295,7 +295,7 @@ def _lapse(sync: Sync) -> None:
     _end(sync, "lapsed", sync.called_at + SYNC_LAPSES_AFTER)
 
 
-def _make_room(session: Session, site_id: int) -> None:
+def _delete_older_syncs(session: Session, site_id: int) -> None:
     """Delete older ended syncs of a site.
 
     Raises:

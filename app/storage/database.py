@@ -154,7 +154,7 @@ class Database:
                 yield session
             return
         # Take the turn before the connection, so that waiting threads don't occupy connections.
-        with self._turns.take(), self.writing_sessions() as session, session.begin():
+        with self._turns.turn(), self.writing_sessions() as session, session.begin():
             yield session
 
     def _make_private(self, *_: Any) -> None:
@@ -205,7 +205,7 @@ class _WriterTurns:
         self._reserved = threading.local()
 
     @contextmanager
-    def take(self) -> Iterator[None]:
+    def turn(self) -> Iterator[None]:
         """Become the only writing thread of this process.
 
         Raises:

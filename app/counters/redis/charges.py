@@ -95,7 +95,7 @@ class Charges:
             limit = -1 if window.limit is None else window.limit
             arguments += [limit, window.seconds * 1000, window.cost, window_end(now_ms, window.seconds)]
         # Only charges are numbered. A step with ``once`` is remembered under that name instead.
-        step = NO_STEP if reserve is None or once is not None else self._server.steps.take()
+        step = NO_STEP if reserve is None or once is not None else self._server.steps.begin()
         state, doubt = self._server.known.state, self._server.known.doubt
         keys.append(step.slot)
         arguments += [step.number, SLOT_KEPT_MS, doubt]
@@ -132,7 +132,7 @@ class Charges:
 
     def refund(self, reservation: Reservation | None, windows: Sequence[WindowState], now: float) -> None:
         """Undo a charge, or hits, or both."""
-        step = self._server.steps.take()
+        step = self._server.steps.begin()
         give_back = self._giving_back(step, reservation, windows, now)
         try:
             give_back()
@@ -183,4 +183,4 @@ class Charges:
         receipt = None if intent is None else Intent(intent.key, began_ms)
         reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
         # The refund has its own number, since its response may be lost, too.
-        self._server.steps.postpone(self._giving_back(self._server.steps.take(), reservation, (), now))
+        self._server.steps.postpone(self._giving_back(self._server.steps.begin(), reservation, (), now))

@@ -212,7 +212,7 @@ class StepLedger:
         self._open: deque[Callable[[], object]] = deque()
         self._settling = Lock()
 
-    def take(self) -> Step:
+    def begin(self) -> Step:
         """Return the next step of a free slot, which is reserved until :meth:`give_back`."""
         try:
             # Last in, first out: a busy process needs few slots, and the server forgets the others.

@@ -34,7 +34,7 @@ class Reports:
         now: float,
     ) -> ReportOutcome:
         """Record a report. If its response is lost, a report without an idempotency key is undone later."""
-        step = self._server.steps.take()
+        step = self._server.steps.begin()
         report = partial(self._report, account_id, site_id, operation, capped, milliseconds(now))
         try:
             outcome = report(step, count, idempotency)
@@ -86,4 +86,4 @@ class Reports:
     def _cancel(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
         if self._server.cancel(step) is not None:
             # As for a charge, the undoing has its own number, since its response may be lost, too.
-            self._server.steps.postpone(partial(take_back, self._server.steps.take()))
+            self._server.steps.postpone(partial(take_back, self._server.steps.begin()))

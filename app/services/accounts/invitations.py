@@ -13,7 +13,14 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.rights import Role
-from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, reject_key
+from app.services.accounts.members import (
+    add_member,
+    check_member_limit,
+    email_key,
+    find_members,
+    lock_as_owner,
+    reject_key,
+)
 from app.services.sites import account_suspended, get_account
 from app.storage.database import ROW_LOCK, read_page
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
@@ -62,7 +69,7 @@ def create_invitation(
     )
     if session.scalar(existing) is not None:
         raise field_error("email", "taken", "is already invited; renew or revoke that invitation first")
-    check_room(session, account_id)
+    check_member_limit(session, account_id)
     token, moment = make_invitation_token(), now()
     invitation = Invitation(
         id=f"inv_{secrets.token_hex(8)}",

@@ -233,7 +233,7 @@ def reject_key(by: int | None, *roles: str) -> None:
         )
 
 
-def check_room(session: Session, account_id: int) -> None:
+def check_member_limit(session: Session, account_id: int) -> None:
     """Reject a member or invitation beyond the account's limit. The account must be locked.
 
     Raises:

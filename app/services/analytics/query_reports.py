@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.services.analytics.clicks import document_key
-from app.services.analytics.report_parts import mean, part
+from app.services.analytics.report_parts import mean, share_of
 from app.services.analytics.reports import EPOCH, snapshot
 from app.storage.database import execute_rows
 from backends.text import normal_form
@@ -111,7 +111,7 @@ def get_query_analytics(
         query=query,
         searches=searches,
         clicks=clicks,
-        click_through_rate=part(clicked_searches, searches),
+        click_through_rate=share_of(clicked_searches, searches),
         average_click_position=mean(click_positions, positioned_clicks),
         series=[QueryDayCount(EPOCH + timedelta(days=day), *counts_by_day.get(day, (0, 0, 0))[:3]) for day in days],
         clicked_documents=documents,

@@ -19,7 +19,7 @@ from app.models.base import from_microseconds
 from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KINDS
 
 
-def part(count: int, searches: int) -> float | None:
+def share_of(count: int, searches: int) -> float | None:
     """Return ``count`` as a share of ``searches``, from 0 to 1; ``None`` without searches.
 
     Limited to 1, because a search from yesterday may be clicked today, and a client may report clicks without searches.
@@ -58,7 +58,7 @@ class PageCount:
     @property
     def zero_result_rate(self) -> float | None:
         """Share of searches without results, from 0 to 1."""
-        return part(self.zero_results, self.searches)
+        return share_of(self.zero_results, self.searches)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from app.services.analytics.report_parts import (
     list_clicked_pages,
     list_pages,
     mean,
-    part,
+    share_of,
     sites_of,
 )
 from app.wording import csv_lines
@@ -60,7 +60,7 @@ class QueryCount:
     @property
     def click_through_rate(self) -> float | None:
         """Share of searches with a click, from 0 to 1; ``None`` without searches."""
-        return part(self.clicked_searches, self.searches)
+        return share_of(self.clicked_searches, self.searches)
 
     @property
     def average_click_position(self) -> float | None:
@@ -87,12 +87,12 @@ class DayCount:
     @property
     def zero_result_rate(self) -> float | None:
         """Share of searches without results, from 0 to 1; ``None`` without searches."""
-        return part(self.zero_results, self.searches)
+        return share_of(self.zero_results, self.searches)
 
     @property
     def click_through_rate(self) -> float | None:
         """Share of searches with a click, from 0 to 1; ``None`` without searches."""
-        return part(self.clicked_searches, self.searches - self.agent_searches)
+        return share_of(self.clicked_searches, self.searches - self.agent_searches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +132,12 @@ class Totals:
     @property
     def zero_result_rate(self) -> float | None:
         """Share of searches without results, from 0 to 1; ``None`` without searches."""
-        return part(self.zero_results, self.total_searches)
+        return share_of(self.zero_results, self.total_searches)
 
     @property
     def click_through_rate(self) -> float | None:
         """Share of searches with a click, from 0 to 1; ``None`` without searches."""
-        return part(self.clicked_searches, self.total_searches - self.agent_searches)
+        return share_of(self.clicked_searches, self.total_searches - self.agent_searches)
 
     @property
     def average_click_position(self) -> float | None:

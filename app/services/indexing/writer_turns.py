@@ -24,7 +24,7 @@ class WriterTurns:
         self._of_all = threading.BoundedSemaphore(MAX_WRITERS)
 
     @contextmanager
-    def take(self, site_id: int) -> Iterator[None]:
+    def turn_at(self, site_id: int) -> Iterator[None]:
         """Wait for a turn at a site, and hold it."""
         with wait_for(self._of_sites.setdefault(site_id, threading.Lock())), wait_for(self._of_all):
             yield
