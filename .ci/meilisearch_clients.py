@@ -1,9 +1,9 @@
-"""Tests of Meilisearch's clients, run against our gateway: `.ci/meilisearch_clients.py FOLDER`, where FOLDER holds
-`meilisearch-python` as its repository has it, and perhaps `meilisearch-js` and `meilisearch-js-plugins`.
+"""Tests of Meilisearch's clients, run against our gateway: `.ci/meilisearch_clients.py FOLDER`, where FOLDER contains
+a checkout of `meilisearch-python`, and optionally `meilisearch-js` and `meilisearch-js-plugins`.
 
-The tests make indexes, send documents, and change settings before they search, none of which the gateway does. So they
-talk to a server here, which does it as somebody who moves to us: an index is a site, and of documents is made what ours
-must have. What searches is handed on to the gateway, and what it answers is handed back."""
+Before they search, the tests create indexes, send documents, and change settings, which the gateway does not support.
+They therefore talk to a server in this file. It creates a site for each index and converts documents to our format, as
+a customer who migrates would. It forwards searches to the gateway, and returns the gateway's responses."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def our_document(sent: dict[str, Any]) -> dict[str, Any]:
 
 
 class Meilisearch:
-    """A WSGI application with those of Meilisearch's routes by which the tests prepare; the gateway has the others."""
+    """A WSGI application with the routes of Meilisearch that set up the tests; the gateway serves the others."""
 
     def __init__(self, app: Flask):
         self._app = app
@@ -275,7 +275,7 @@ def outcomes(command: list[str], folder: Path, report: Path, **environment: str)
 
 
 def python_tests(folder: Path, address: str) -> int:
-    """Run those of the Python client; gives how many came out otherwise than expected."""
+    """Run the Python client's tests. Returns the number of unexpected outcomes."""
     with tempfile.TemporaryDirectory() as work:
         report = Path(work) / "report.xml"
         run = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *PYTHON]

@@ -7,7 +7,7 @@ texts, both in ``benchmarks/ledger``), and a crawl of such pages, run in this pr
 engine. Each row shows the mean of all its requests: calls of Python functions and of functions written in C, queries
 of the engine, SQL statements, and steps of the counter store. ``--write`` stores the result in
 ``benchmarks/ledger/calls.json``; ``--check`` compares it with that file and fails if a count differs by more than 2
-percent. So growth is a line in a diff that somebody decided.
+percent. So any growth is visible as a line in a diff.
 """
 
 from __future__ import annotations

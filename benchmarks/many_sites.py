@@ -163,7 +163,7 @@ def weigh_open_indexes(folder: Path, pages: Pages) -> None:
     cpu, started = time.process_time(), time.perf_counter()
     time.sleep(2)
     cpu = (time.process_time() - cpu) / (time.perf_counter() - started)
-    print(f"an open index that nobody uses takes {cpu / len(opened) * 1000:.2f} ms of CPU a second")
+    print(f"an idle open index takes {cpu / len(opened) * 1000:.2f} ms of CPU a second")
 
 
 def weigh(name: str, before: Holding, number: int) -> None:
