@@ -373,19 +373,19 @@ def read_docs_search_key(folder: Path) -> str:
 def _stored_secret(path: Path) -> str:
     """Return the secret stored in ``path``. The first process that needs it creates it."""
     if not path.exists():
-        fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(48))
             file.flush()
             # The secret must not be lost in a power failure after other processes have used it.
             os.fsync(file.fileno())
         try:
-            os.link(fresh, path)
+            os.link(temporary, path)
         except FileExistsError:
             pass  # Another process was first; its secret applies.
         finally:
-            fresh.unlink()
+            temporary.unlink()
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)  # The file's name must not be lost either.

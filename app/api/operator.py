@@ -56,9 +56,9 @@ def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
     """List accounts with their usage beside their limits. Searches are up to a minute behind."""
     current_runtime = runtime()
     limit, offset = query["limit"], query["offset"]
-    chosen = AccountFilter(query["q"], query.get("plan"), query.get("status"))
+    selection = AccountFilter(query["q"], query.get("plan"), query.get("status"))
     with current_runtime.database.read() as session:
-        listed = list_accounts(session, current_runtime.plans, today(), chosen, query["sort"])
+        listed = list_accounts(session, current_runtime.plans, today(), selection, query["sort"])
     page = [describe(*each) for each in listed[offset : offset + limit]]
     return {"accounts": page, "total": len(listed), "limit": limit, "offset": offset}
 
@@ -67,9 +67,9 @@ def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
 @blp.operation("createAccount", _POLICY, body=True)
 @blp.arguments(OperatorAccountCreateSchema)
 @blp.response(201, OperatorAccountAnswerSchema)
-def create_account(chosen: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+def create_account(account_fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create an account: with a password, or as an invitation by email."""
-    account_id = operations.create_account(runtime(), **{"password": None, "plan": None, **chosen}).id
+    account_id = operations.create_account(runtime(), **{"password": None, "plan": None, **account_fields}).id
     return _account_response(account_id), 201, {"Location": f"/api/operator/accounts/{account_id}"}
 
 

@@ -123,10 +123,10 @@ def _restore_plans(settings: Settings, plans: str) -> None:
 
 def _replace(path: Path, content: str) -> None:
     """Write a file atomically, readable only by its owner. Overwrites the temporary file of a killed process."""
-    fresh = path.with_name(f".{path.name}.restoring")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    temporary = path.with_name(f".{path.name}.restoring")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
         file.flush()
         # Without it, a power failure after the rename could leave an empty file under the final name.
         os.fsync(file.fileno())
-    fresh.replace(path)
+    temporary.replace(path)

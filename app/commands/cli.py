@@ -126,7 +126,7 @@ COMMANDS = {
         "app.commands.crawl:crawl",
         "Crawl the website at URL into a site.\n\n"
         "The command shows progress. It uses the site's source with this URL, or creates one without a schedule. "
-        "The exit status is 0 if the run finished, and 1 if it failed or was cancelled.",
+        "The exit status is 0 if the run finished, and 1 if it failed or was canceled.",
     ),
     "database": ("app.commands.serve:database_group", "Manage the SQL database."),
     "demo": (

@@ -158,7 +158,7 @@ def begin_codes(runtime: Runtime, caller: Caller, password: str, issuer: str) ->
     Raises:
         ApiError: 403 for a wrong password, 429 after too many attempts.
     """
-    with _own_codes(runtime, caller, password) as (_, member):
+    with _codes_of_caller(runtime, caller, password) as (_, member):
         return _app_of(one_time_codes.begin(member, runtime.settings.secret_key), member, issuer)
 
 
@@ -182,10 +182,12 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     Raises:
         ApiError: 400 for a wrong code, or if no app is being set up; 429 after too many attempts.
     """
-    own = _own(caller)
-    counted = count_attempt(runtime, [WindowRequest(f"code:{own.id}", CODE_GUESSES, HOUR_SECONDS)], "wrong codes")
+    member_record = _member_of(caller)
+    counted = count_attempt(
+        runtime, [WindowRequest(f"code:{member_record.id}", CODE_GUESSES, HOUR_SECONDS)], "wrong codes"
+    )
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
-        member = _lock(session, own)
+        member = _lock(session, member_record)
         recovery = one_time_codes.confirm(member, code, runtime.settings.secret_key)
         sessions.end_other_sessions(session, member.id, caller.session_hash)
         sessions.record_code(session, caller.session_hash)
@@ -200,7 +202,7 @@ def remove_codes(runtime: Runtime, caller: Caller, current_password: str) -> Non
     Raises:
         ApiError: 403 for a wrong password, 429 after too many attempts.
     """
-    with _own_codes(runtime, caller, current_password) as (session, member):
+    with _codes_of_caller(runtime, caller, current_password) as (session, member):
         was_on = member.codes_since is not None
         one_time_codes.switch_off(member)
         if was_on:
@@ -208,24 +210,24 @@ def remove_codes(runtime: Runtime, caller: Caller, current_password: str) -> Non
 
 
 @contextmanager
-def _own_codes(runtime: Runtime, caller: Caller, password: str) -> Iterator[tuple[Session, Member]]:
+def _codes_of_caller(runtime: Runtime, caller: Caller, password: str) -> Iterator[tuple[Session, Member]]:
     """Open a transaction on the member of the session, after checking their password."""
-    own = _own(caller)
-    proof = check_own_password(runtime, caller.account.id, own.id, password)
+    member_record = _member_of(caller)
+    proof = check_own_password(runtime, caller.account.id, member_record.id, password)
     with runtime.database.write() as session:
-        member = _lock(session, own)
+        member = _lock(session, member_record)
         if not proof.is_valid_for(member):
             raise accounts.password_incorrect()
         yield session, member
 
 
-def _own(caller: Caller) -> MemberRecord:
+def _member_of(caller: Caller) -> MemberRecord:
     assert caller.member is not None  # Policy admits only sessions to these operations.
     return caller.member
 
 
-def _lock(session: Session, own: MemberRecord) -> Member:
-    member = members.lock_member(session, own.id)
+def _lock(session: Session, member_record: MemberRecord) -> Member:
+    member = members.lock_member(session, member_record.id)
     if member is None:
         raise members.member_not_found()
     return member
@@ -242,7 +244,7 @@ def _queue_switch_notice(runtime: Runtime, session: Session, member: Member) -> 
 def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
     """Return one page of the caller's sessions, newest first, and their total number."""
     with runtime.database.read() as session:
-        logins, total = sessions.list_sessions(session, _own(caller).id, limit=limit, offset=offset)
+        logins, total = sessions.list_sessions(session, _member_of(caller).id, limit=limit, offset=offset)
     return [
         {
             "id": sessions.session_id(login.token_hash),
@@ -264,13 +266,13 @@ def end_session(runtime: Runtime, caller: Caller, session_id: str) -> None:
         ApiError: 404 if the caller has no such session.
     """
     with runtime.database.write() as session:
-        sessions.end_session_of(session, _own(caller).id, session_id)
+        sessions.end_session_of(session, _member_of(caller).id, session_id)
 
 
 def end_other_sessions(runtime: Runtime, caller: Caller) -> None:
     """End all of the caller's sessions except the current one."""
     with runtime.database.write() as session:
-        sessions.end_other_sessions(session, _own(caller).id, caller.session_hash)
+        sessions.end_other_sessions(session, _member_of(caller).id, caller.session_hash)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ NOTICES = {
     "confirmation-sent": "We’ve sent a link to your email address. Open the link to confirm the address.",
     "webhook-updated": "Webhook saved.",
     "webhook-on": "Webhook turned on.",
-    "webhook-off": "Webhook turned off. Waiting deliveries were cancelled.",
+    "webhook-off": "Webhook turned off. Waiting deliveries were canceled.",
     "webhook-deleted": "Webhook deleted.",
     "redelivered": "The delivery will be sent again within seconds, with the same ID.",
     "operator-plan-changed": "Plan and limits saved. They take effect with the account’s next request.",

@@ -87,7 +87,7 @@ def test_webhook_can_be_turned_off_and_on_edited_and_deleted(person: Person, ten
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
     person.go(f"{PATH}/{webhook['id']}")
     person.press("Turn off")
-    assert person.notice == "Webhook turned off. Waiting deliveries were cancelled."
+    assert person.notice == "Webhook turned off. Waiting deliveries were canceled."
     person.press("Turn on")
     assert person.notice == "Webhook turned on."
     person.press("Save webhook", url="https://example.org/hook")

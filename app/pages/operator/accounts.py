@@ -49,10 +49,10 @@ def show_accounts() -> str:
     arguments = {name: value for name, value in request.args.items() if value and name != "notice"}
     query = load_values(OperatorAccountQuerySchema(), arguments)
     limit, offset = query["limit"], query["offset"]
-    chosen = AccountFilter(query["q"], query.get("plan"), query.get("status"))
+    selection = AccountFilter(query["q"], query.get("plan"), query.get("status"))
     current_runtime = runtime()
     with current_runtime.database.read() as session:
-        listed = list_accounts(session, current_runtime.plans, today(), chosen, query["sort"])
+        listed = list_accounts(session, current_runtime.plans, today(), selection, query["sort"])
         page = listed[offset : offset + limit]
     filters: dict[str, str] = {name: arguments[name] for name in ("q", "plan", "status", "sort") if name in arguments}
     return render(
@@ -60,7 +60,7 @@ def show_accounts() -> str:
         accounts=[(usage, limits, None if limits is None else usage.share(limits)) for usage, limits in page],
         total=len(listed),
         paging={"limit": limit, "offset": offset},
-        query={**query, "plan": chosen.plan, "status": chosen.status},
+        query={**query, "plan": selection.plan, "status": selection.status},
         keep=f"{urlencode(filters)}&" if filters else "",
         is_narrowed=bool(filters.keys() - {"sort"}),
         plans=list(current_runtime.plans),

@@ -238,7 +238,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         f"Tell the operator of this service, whose log describes the error. {_NEXT_RUN}",
     ),
     "cancelled": Explanation(
-        "not crawled", "The run was cancelled before it reached these pages.", "Run the source again."
+        "not crawled", "The run was canceled before it reached these pages.", "Run the source again."
     ),
     "bad_source": Explanation(
         "unreadable",

@@ -39,10 +39,10 @@ class Rights:
     scopes: frozenset[Scope] | None
     site_id: int | None
 
-    def cover(self, other: Rights) -> bool:
-        """Whether these rights include all rights in ``other``."""
-        has_scopes = self.scopes is None or (other.scopes is not None and other.scopes <= self.scopes)
-        return has_scopes and self.site_id in (None, other.site_id)
+    def cover(self, needed: Rights) -> bool:
+        """Whether these rights include all rights in ``needed``."""
+        has_scopes = self.scopes is None or (needed.scopes is not None and needed.scopes <= self.scopes)
+        return has_scopes and self.site_id in (None, needed.site_id)
 
 
 EDITOR_RIGHTS = Rights(frozenset(Scope) - {Scope.ACCOUNT}, None)
@@ -84,35 +84,35 @@ def other_site() -> ApiError:
     )
 
 
-def require_cover(own: Rights | None, other: Rights, action: str) -> None:
+def require_cover(held: Rights | None, needed: Rights, action: str) -> None:
     """Reject an action on a key that has more rights than the caller.
 
     Args:
-        own: Rights of the calling key, or :data:`EDITOR_RIGHTS`; ``None`` for owners.
+        held: Rights of the calling key, or :data:`EDITOR_RIGHTS`; ``None`` for owners.
         action: The attempted action, such as ``create``.
 
     Raises:
         ApiError: 403 with the missing scopes.
     """
-    if own is None or own.cover(other):
+    if held is None or held.cover(needed):
         return
-    if own is EDITOR_RIGHTS:
+    if held is EDITOR_RIGHTS:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
             f"Only an owner can {action} a key with the scope `account`; choose other scopes.",
         )
     raise ApiError(
         ErrorCode.INSUFFICIENT_PERMISSION,
-        f"A key cannot {action} a key that has more rights than itself: {_missing(own, other)}.",
+        f"A key cannot {action} a key that has more rights than itself: {_missing(held, needed)}.",
     )
 
 
-def _missing(own: Rights, other: Rights) -> str:
-    if own.site_id is not None and own.site_id != other.site_id:
+def _missing(held: Rights, needed: Rights) -> str:
+    if held.site_id is not None and held.site_id != needed.site_id:
         return "the calling key is restricted to its own site"
-    if other.scopes is None:
+    if needed.scopes is None:
         return "the calling key does not have all scopes"
-    return f"the calling key lacks {format_scopes(other.scopes - (own.scopes or frozenset()))}"
+    return f"the calling key lacks {format_scopes(needed.scopes - (held.scopes or frozenset()))}"
 
 
 def format_scopes(scopes: frozenset[Scope]) -> str:

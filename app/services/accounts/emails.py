@@ -69,7 +69,7 @@ def _write_reset(session: Session, settings: Settings, email: QueuedEmail) -> Co
     exact = [member for member in matches if is_same_mailbox(member.email, email.recipient)] or matches[:1]
     members = find_owners_of(session, exact[0].email) if exact else []
     # Only the first attempt checks for a fresh link: a retry must not be suppressed by the link of an earlier attempt.
-    if not members or (email.attempts == 1 and _has_fresh_link(session, members, email.expires_at)):
+    if not members or (email.attempts == 1 and _has_recent_link(session, members, email.expires_at)):
         return None
     member = members[0]
     return member.email, Letter(
@@ -109,15 +109,15 @@ def find_owners_of(session: Session, email: str) -> list[Member]:
     ]
 
 
-def _has_fresh_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
+def _has_recent_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
     """Whether a link was sent less than :data:`RESET_PAUSE` before a link with this expiry would be."""
     ids = [member.id for member in members]
-    fresh = select(PasswordReset.token_hash).where(
+    recent_links = select(PasswordReset.token_hash).where(
         PasswordReset.member_id.in_(ids),
         PasswordReset.expires_at > expires_at - RESET_PAUSE,
         PasswordReset.expires_at < expires_at + RESET_VALID_FOR,  # Links of invitations are valid for longer.
     )
-    return session.scalar(fresh.limit(1)) is not None
+    return session.scalar(recent_links.limit(1)) is not None
 
 
 def get_reset(session: Session, token: str, secret: str) -> PasswordReset:

@@ -80,15 +80,15 @@ def _merge_keystrokes(session: Session, events: Sequence[SearchEvent]) -> list[S
     Returns:
         Stored events whose ``counted`` changed.
     """
-    fresh: dict[tuple[int, str], list[SearchEvent]] = defaultdict(list)
+    new_events: dict[tuple[int, str], list[SearchEvent]] = defaultdict(list)
     for event in events:
         if event.session_id is not None:
-            fresh[event.site_id, event.session_id].append(event)
-    if not fresh:
+            new_events[event.site_id, event.session_id].append(event)
+    if not new_events:
         return []
-    stored = _stored_neighbors(session, fresh)
+    stored = _stored_neighbors(session, new_events)
     flipped: list[SearchEvent] = []
-    for key, additions in fresh.items():
+    for key, additions in new_events.items():
         # A stable sort: of events with equal times, stored ones stay first, because they arrived first.
         line = sorted((*stored.get(key, ()), *additions), key=lambda event: (event.occurred_at, event.recorded_at))
         for index, event in enumerate(line):
@@ -114,11 +114,11 @@ def _is_near(later: SearchEvent, earlier: SearchEvent) -> bool:
 
 
 def _stored_neighbors(
-    session: Session, fresh: dict[tuple[int, str], list[SearchEvent]]
+    session: Session, new_events: dict[tuple[int, str], list[SearchEvent]]
 ) -> dict[tuple[int, str], list[SearchEvent]]:
     """Return the stored events of each session within 30 s of a new event, in order."""
     spans: list[tuple[int, str, int, int]] = []
-    for (site_id, session_id), additions in sorted(fresh.items(), key=lambda item: item[0]):
+    for (site_id, session_id), additions in sorted(new_events.items(), key=lambda item: item[0]):
         begin = end = None
         for moment in sorted(to_microseconds(event.occurred_at) for event in additions):
             if end is not None and begin is not None and moment - MERGE_MICROSECONDS > end:

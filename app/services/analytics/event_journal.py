@@ -65,14 +65,14 @@ class Journal:
         """
         name = secrets.token_hex(16)
         path = directory / f"{name}{SUFFIX}"
-        fresh = directory / f".{name}.new"
+        new_path = directory / f".{name}.new"
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Queries may contain personal data, so other users of the machine must not read the file.
-            descriptor = os.open(fresh, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(new_path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                fresh.rename(path)
+                new_path.rename(path)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -186,18 +186,18 @@ def directory_id(directory: Path) -> str:
     path = directory / "id"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = directory / f".{secrets.token_hex(16)}.new"
+        new_path = directory / f".{secrets.token_hex(16)}.new"
         try:
-            with fresh.open("x") as file:
+            with new_path.open("x") as file:
                 file.write(secrets.token_hex(16))
                 file.flush()
                 os.fsync(file.fileno())
             # Unlike a rename, a link fails if another process was first.
-            os.link(fresh, path)
+            os.link(new_path, path)
         except FileExistsError:
             pass  # Another process was first; its ID applies.
         finally:
-            fresh.unlink(missing_ok=True)
+            new_path.unlink(missing_ok=True)
     return path.read_text()
 
 

@@ -51,7 +51,7 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     if account_id is not None and not 0 < account_id <= MAX_INT64:
         return ()
 
-    def is_chosen(column: InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    def is_selected(column: InstrumentedAttribute[int]) -> ColumnElement[bool]:
         return true() if account_id is None else column == account_id
 
     month = (
@@ -60,11 +60,11 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
             func.sum(UsageDay.searches),
             func.sum(case((UsageDay.day == today, UsageDay.searches), else_=0)),
         )
-        .where(UsageDay.day >= today.replace(day=1), UsageDay.day <= today, is_chosen(UsageDay.account_id))
+        .where(UsageDay.day >= today.replace(day=1), UsageDay.day <= today, is_selected(UsageDay.account_id))
         .group_by(UsageDay.account_id)
     )
     searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
-    in_use = Site.deleted_at.is_(None) & is_chosen(Site.account_id)
+    in_use = Site.deleted_at.is_(None) & is_selected(Site.account_id)
     counted = (
         select(Site.account_id, func.count(), func.sum(Site.document_count)).where(in_use).group_by(Site.account_id)
     )
@@ -72,7 +72,7 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     of_accounts = select(Key.account_id, func.count()).join(Site).where(in_use).group_by(Key.account_id)
     keys = dict(session.execute(of_accounts).all())
     listed = []
-    for account in session.scalars(select(Account).where(is_chosen(Account.id)).order_by(Account.id)):
+    for account in session.scalars(select(Account).where(is_selected(Account.id)).order_by(Account.id)):
         in_month, of_day = searches.get(account.id, (0, 0))
         count, documents = sites.get(account.id, (0, 0))
         listed.append(AccountUsage(account, of_day, in_month, documents, count, keys.get(account.id, 0)))
@@ -120,9 +120,11 @@ class AccountFilter:
         )
 
 
-def list_accounts(session: Session, plans: PlanTable, today: date, chosen: AccountFilter, order: str) -> list[Listed]:
+def list_accounts(
+    session: Session, plans: PlanTable, today: date, selection: AccountFilter, order: str
+) -> list[Listed]:
     """Return the selected accounts with usage and limits, sorted by one of :data:`ORDERS`."""
-    usages = (usage for usage in list_account_usage(session, today) if chosen.matches(usage.account))
+    usages = (usage for usage in list_account_usage(session, today) if selection.matches(usage.account))
     return sort_accounts(((usage, limits_of(plans, usage.account)) for usage in usages), order)
 
 

@@ -351,7 +351,7 @@ def test_running_crawl_shows_progress_and_refreshes_without_javascript(person: P
     assert person.path == path_of(source)
     change_run(tenant, source, status="cancelled", finished_at=now())
     person.go(path_of(source))
-    assert person.page.one("h1").text == f"{URL} Cancelled"
+    assert person.page.one("h1").text == f"{URL} Canceled"
 
 
 def test_page_of_an_ended_run_does_not_refresh(person: Person, tenant: Tenant) -> None:
