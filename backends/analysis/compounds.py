@@ -142,6 +142,14 @@ def compounds_of(
                 yield head + part, count
 
 
+def last_parts(language: str, term: str, is_word: Callable[[str], object]) -> Iterator[str]:
+    """Yield the words that a compound may end with, the longest first: *Quelle* for *Fehlerquelle*."""
+    for at in range(MIN_PART_LETTERS, len(term) - MIN_LONG_PART_LETTERS + 1):
+        head, part = term[:at], term[at:]
+        if is_word(part) and part not in stop_words(language) and _may_be_head(language, head, part, is_word):
+            yield part
+
+
 def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, is_word: Callable[[str], bool]) -> bool:
     """Whether a head and a last part may form a compound that ends with a word."""
     return (
@@ -173,7 +181,7 @@ def _noun_endings(language: str) -> Set[str]:
     return frozenset(f"{record.endings} {record.articles}".split()) if record else frozenset()
 
 
-def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], bool]) -> bool:
+def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], object]) -> bool:
     """Whether the beginning of a long word may be a word itself."""
     if len(head) < MIN_PART_LETTERS or head in _excluded_heads(language):
         return False

@@ -104,6 +104,8 @@ WORDS = (
     page("thunder-near", "Weather", "A thunder after lightning is heard for some seconds by whoever counts."),
     page("echo-stops", "Sounds", "Where can you be all day? An echo in the gorge is heard once."),
     page("echo-text", "Sounds", "Of wood in the winter. An echo in the gorge is heard once."),
+    page("hedge-near", "Trees", "In the yard grows the alder cedar hedge that is cut by hand, once a year."),
+    page("hedge-far", "Trees", "In the yard grows the alder and what is cut by hand, not cedar."),
     page("comet-title", "The comet", "It came by in the year in which the bell was cast."),
 )  # fmt: skip
 

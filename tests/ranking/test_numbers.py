@@ -28,7 +28,6 @@ _ONCE = "is read once by a process, or when documents are written: the shelves a
 _CACHED = "is in stems that a process computes once for each word"
 _SIX = "would take a site in six languages of one script"
 _ENDING = "no stemmer takes off more letters; it bounds work"
-_LAST = "any small share puts documents with stop words alone behind those with words of meaning"
 _LONG = "would take a query of more than nine words"
 _DISTINCT = "is about searches with distinct, which the contract of the engines shows"
 _SETTINGS = "bounds what a site's settings cost, and rows have none"
@@ -48,7 +47,6 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos._MIN_PREFIX_LETTERS", "thrice"): _WORK,
     ("typos.MAX_INDEXED_CHARS", "nothing"): _WORK,
     ("typos.MAX_INDEXED_CHARS", "thrice"): _WORK,
-    ("relaxations._STOP_WORDS_ALONE", "thrice"): _LAST,
     ("scoring.MAX_NEIGHBOR_PAIRS", "thrice"): _LONG,
     ("scoring.MAX_TITLES_BEGINNING", "thrice"): _WORK,
     ("relaxations._RARITY", "nothing"): _ANSWERS,

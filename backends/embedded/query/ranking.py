@@ -40,8 +40,8 @@ class Ranking:
         min_hits_before_relaxing: If fewer documents contain every word, documents with some words follow; also the
             number of hits that one request can ask for.
         sentence_terms, sentence_stop_words: Minimum numbers of words, and of stop words among them, that make a query a
-            sentence. A sentence may match documents by stop words alone, ranked last, and if it contains quoted words,
-            documents without the phrase may follow. Two pairs of characters of an unspaced script count as a word.
+            sentence. If it contains quoted words, documents without the phrase may follow. Two pairs of characters of
+            an unspaced script count as a word.
         recency_boost: Maximum bonus for recency, as a share of the score.
         half_life_days: Age at which half of the recency bonus remains.
         typo_max_doc_freq: Words in more documents than this are not treated as typing errors.

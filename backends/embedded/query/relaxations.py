@@ -23,8 +23,6 @@ from backends.highlighting import is_unlikely_typo
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
-_STOP_WORDS_ALONE = 0.01
-"""Factor on matches of stop words alone, so small that any document with a meaningful word ranks above them."""
 _RARITY = 3
 """Power of a word's inverse document frequency in its weight in a passage that is quoted as an answer.
 
@@ -91,15 +89,18 @@ def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     return _Query.boolean_query([(Must, matching), *clauses.required, *clauses.scoring, *every])
 
 
-def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Return a query for documents with at least one word, including stop words; only for sentences."""
-    stops = [(Should, term.query) for term in resolved.terms if not term.required and term.query is not None]
-    ranking = resolved.ranking
-    if len(resolved.terms) < ranking.sentence_terms or len(stops) < ranking.sentence_stop_words:
+def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Return a query for documents with at least one word, or with the last part of a closed compound."""
+    parts = [
+        query
+        for part in dict.fromkeys(resolved.last_parts)
+        if (query := resolved.queries.one(TermVariant((part,), resolved.ranking.parts))) is not None
+    ]
+    if not parts:
         return None
     words = any_term(resolved, clauses) or all_terms(resolved, clauses)
-    floor = _Query.boolean_query([(Must, _Query.boolean_query(stops)), *clauses.required])
-    return _Query.boolean_query([(Should, words), (Should, _Query.boost_query(floor, _STOP_WORDS_ALONE))])
+    ends = _Query.boolean_query([(Must, _Query.disjunction_max_query(parts)), *clauses.required])
+    return _Query.boolean_query([(Should, words), (Should, ends)])
 
 
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
@@ -160,7 +161,7 @@ RELAXATIONS = (
         highlighted_compounds=lambda resolved: resolved.split_compounds,
         signals=(*SIGNALS, all_terms_signal),
     ),
-    Relaxation("stop_words_too", stop_words_too, signals=(*SIGNALS, all_terms_signal)),
+    Relaxation("last_parts_too", last_parts_too, signals=(*SIGNALS, all_terms_signal)),
     Relaxation(
         "any_compound_part",
         any_compound_part,

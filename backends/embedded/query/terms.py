@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import tantivy
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
+from backends.analysis.compounds import compounding, last_parts
 from backends.analysis.languages import (
     TONAL,
     has_tones,
@@ -76,6 +77,7 @@ class ResolvedQuery:
         text: The query as typed.
         terms: In query order; of a very long query, the most selective terms.
         queries: Builds tantivy queries for the searched fields.
+        languages: Languages that the query may be in.
         has_tones: Whether the query was typed with Vietnamese tones.
     """
 
@@ -83,6 +85,7 @@ class ResolvedQuery:
     parsed: ParsedQuery
     terms: tuple[ResolvedTerm, ...]
     stop_words: frozenset[str]
+    languages: tuple[str, ...]
     queries: TermQueries
     snapshot: Snapshot
     ranking: Ranking
@@ -113,6 +116,16 @@ class ResolvedQuery:
         """The compounds that may match in parts: compounds with meaningful parts, unlike ``U.S.``."""
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
         return long[: self.ranking.max_split_compounds]
+
+    @property
+    def last_parts(self) -> Iterator[str]:
+        """The words that the closed compounds of the query end with, the longest one of each."""
+        if not self.snapshot.has_compounds:
+            return
+        for term in self.required:
+            if term.query_term.kind is TermKind.WORD:
+                for language in compounding(self.languages):
+                    yield from islice(last_parts(language, term.query_term.term, self.queries.doc_frequency), 1)
 
 
 def resolve_query(
@@ -159,6 +172,7 @@ def resolve_query(
         parsed=parsed,
         terms=tuple(resolver.resolve(parsed, SynonymIndex.of(settings.synonyms))),
         stop_words=stops,
+        languages=languages,
         queries=resolver.queries,
         snapshot=snapshot,
         ranking=ranking,

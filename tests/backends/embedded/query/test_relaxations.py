@@ -57,3 +57,10 @@ def test_words_of_an_unmatched_phrase_are_highlighted() -> None:
     case = index_of(page("doctor", "Television", "The doctor travels through time"))
     (hit,) = case.search('how often does "Doctor Whom" travel', highlight=Highlight()).hits
     assert "<em>doctor</em> <em>travels</em>" in (hit.formatted or {})["content"]
+
+
+def test_stop_words_find_nothing_beside_words_that_no_page_has() -> None:
+    chapters = (page(f"{at}", f"Chapter {at}", "In this chapter of the book we tell the visitors.") for at in range(40))
+    case = index_of(page("car", "Parking", "Where to leave the car."), page("fern", "Fern of the quay", ""), *chapters)
+    assert case.ids("where is the quokka") == []
+    assert case.ids("fern of the quay") == ["fern"]
