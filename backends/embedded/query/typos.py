@@ -44,9 +44,22 @@ _ALPHABETS = (
 )
 
 
+_SPELLED_OUT = re.compile("[a-z]?plusplus|[a-z]sharp")
+"""The index terms of names such as ``C++`` and ``C#``, of which ``g++`` and ``F#`` are others."""
+
+
 def may_be_mistyped(word: str) -> bool:
-    """Whether a word may contain typing errors: it is not too long and has no digits."""
-    return len(word) <= MAX_CHECKED_LETTERS and not any(char.isdigit() for char in word)
+    """Whether a word may contain typing errors: it is not too long, has no digits, and is no name such as ``C#``."""
+    return (
+        len(word) <= MAX_CHECKED_LETTERS
+        and not any(char.isdigit() for char in word)
+        and _SPELLED_OUT.fullmatch(word) is None
+    )
+
+
+def may_be_split(word: str) -> bool:
+    """Whether a word may be several words written as one; not ``C++``."""
+    return _SPELLED_OUT.fullmatch(word) is None
 
 
 def errors_allowed(word: str) -> int:

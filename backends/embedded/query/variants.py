@@ -21,6 +21,7 @@ from backends.embedded.query.typos import (
     errors_allowed,
     follow_each_other,
     may_be_mistyped,
+    may_be_split,
     one_error_away,
     split_before_form,
     split_in_terms,
@@ -233,12 +234,12 @@ def _expand(
     expensive = not variants or variants[0].errors > 1
     split = (
         split_in_two(snapshot, word, fields, 1 if not variants else 2)
-        if total_count < ranking.typo_max_doc_freq
+        if total_count < ranking.typo_max_doc_freq and may_be_split(word)
         else None
     )
     if split is not None:
         variants.append(TermVariant(split, ranking.concatenated, 1))
-    elif allow_expensive and not variants:
+    elif allow_expensive and not variants and may_be_split(word):
 
         def forms_of(rest: str) -> list[str]:
             own = _relatives(listed, replace(query_term, terms=(rest,), surface=rest), fields, languages, ranking)
