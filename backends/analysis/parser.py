@@ -162,6 +162,9 @@ _TIGHT = re.compile(rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{ABBREVIATION}")
 _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 
+_KANA_BETWEEN = re.compile("(?<=[\u4e00-\u9fff々])[\u3041-\u3096](?=[\u4e00-\u9fff々]|[せする])")
+
+
 def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     """Parse a query; every text is valid.
 
@@ -209,15 +212,27 @@ def query_terms_of(text: str) -> Iterator[QueryTerm]:
         yield from _query_terms(chunk)
 
 
+def _without_endings(run: str) -> dict[int, str]:
+    """``"申し込み"`` -> ``{0: "申込", 1: "申込", 2: "申込"}``: what pairs are without the endings of Japanese verbs."""
+    pairs: dict[int, str] = {}
+    for match in _KANA_BETWEEN.finditer(run):
+        first, second = run[match.start() - 1] + run[match.end()], match.start() - 1
+        pairs |= dict.fromkeys((second, second + 1), first)
+        if match.end() + 1 == len(run) - 1:
+            pairs.setdefault(second + 2, first)
+    return pairs
+
+
 def _query_terms(chunk: str) -> Iterator[QueryTerm]:
     for piece, is_run in split_runs(compose(chunk)):
         if is_run:
             parts = graphemes(piece)
             if len(parts) == 1:
                 yield QueryTerm(TermKind.UNIGRAM, (parts[0].lower(),), parts[0])
-            for first, second in pairwise(parts):
+            without_endings = _without_endings(piece)
+            for at, (first, second) in enumerate(pairwise(parts)):
                 pair = first + second
-                yield QueryTerm(TermKind.BIGRAM, (pair,), pair)
+                yield QueryTerm(TermKind.BIGRAM, (pair,), pair, joined=without_endings.get(at, ""))
             continue
         spelled = expand_symbols(piece)
         terms = tuple(ANALYZER.analyze(spelled))

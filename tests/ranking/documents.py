@@ -360,7 +360,25 @@ DIALOGS = (
     page("plan-plural", "Bygge", "De planer som vi har och den kostnad som det är för oss."),
 )
 
+# --- words in other spellings
+
+SPELLED = (
+    page("team", "L'Équipe", "Sport every day."),
+    page("team-town", "Équipe municipale", "An équipe of twelve."),
+    page("dunes", "Dunes", "Sand by the sea."),
+    page("dun", "D'un château", "Stones on the hill."),
+    *(page(f"tour-{number}", "Tur", "A tur to the mountains.") for number in range(2)),
+    page("door", "Tür", "Made of oak."),
+    *(page(f"rum-{number}", "Rum", "A drink in the town.") for number in range(3)),
+    page("room", "Rüm", "A ship of the north."),
+    page("furniture", "Möbelhaus", "Chairs and tables."),
+    page("aero", "Aeroklub", "Gliders and balloons."),
+    page("apply", "お申し込み", "お申し込みはこちらです。"),
+    page("desk", "受付時間", "ここにあります。"),
+)
+
 SHELVES = {
+    "spelled": SPELLED,
     "dialogs": DIALOGS,
     "shop": SHOP,
     "catalog": CATALOG,

@@ -17,6 +17,7 @@ from backends.embedded.query import (
     relaxations,
     reranking,
     scoring,
+    spellings,
     synonyms,
     term_queries,
     terms,
@@ -32,7 +33,7 @@ Number = int | float
 
 MODULES = (
     compounds, variants, term_queries, languages, synonyms, terms, relaxations, reranking, scoring, parser, search,
-    typos,
+    spellings, typos,
 )  # fmt: skip
 """Modules with constants, outside of :class:`Ranking`, that affect matching and ranking."""
 

@@ -167,6 +167,22 @@ SPELLINGS = (
     Row("2.0.1", "version", "A version is found with a v before it."),
 )  # fmt: skip
 
+SPELLED = tuple(
+    Row(query, ids, shows, shelf="spelled")
+    for query, ids, shows in (
+        ("lequipe", "team", "An article without its apostrophe is no typing error."),
+        ("dun", "dunes", "A word of two letters after it is too short."),
+        ("moebelhaus", "furniture", "A letter spelled out is no typing error."),
+        ('"moebelhaus"', "furniture", "Not in quotes, either."),
+        ("moebelh", "furniture", "The word may be unfinished."),
+        ("tuer", "tour-0 tour-1 door", "One of the first three pages must write it with its accent."),
+        ("ruem", "", "If it is written like this on none of them, it is another word."),
+        ("aeroklub", "aero", "A word as typed is that word."),
+        ("申込", "apply", "Endings of Japanese verbs may be left out."),
+        ("受け付け時間", "desk", "They may be written."),
+    )
+)  # fmt: skip
+
 NEWS = (
     Row("gazette", "news-2024 news-2022 news-2016 news-undated", "Of pages that are alike, newer ones come first."),
     Row("bulletin", "bulletin-undated bulletin-old bulletin-new",
@@ -343,4 +359,7 @@ DIALOGS = (
     Row("plan kostnad", "plan-plural", "Swedish: what may be an article may also belong to the word.", shelf="dialogs"),
 )
 
-ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG, *SHOP, *DIALOGS)
+ROWS = (
+    *FIELDS, *FORMS, *WORDS, *SPELLINGS, *SPELLED, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG, *SHOP,
+    *DIALOGS,
+)  # fmt: skip

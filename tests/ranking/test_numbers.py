@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 NOTHING: Mapping[str, Number] = {
     "half_life_days": math.inf,  # A divisor: without a half-life, news stay new.
     "reranking._MICROSECONDS_A_DAY": math.inf,  # Also a divisor.
+    "spellings._MAX_LISTED": 1,  # The engine cannot search for no documents.
     "parser.MAX_QUERY_TERMS": 1,  # A query has at least one word.
 }
 """Values that remove a number's effect where 0 does not."""
@@ -37,6 +38,7 @@ _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a langu
 
 UNSEEN: Mapping[tuple[str, str], str] = {
     ("variants._MAX_LISTED", "thrice"): _WORK,
+    ("spellings._MAX_SPELLINGS", "thrice"): _WORK,
     ("variants._MAX_COMPOUNDS", "thrice"): _WORK,
     ("typos._MAX_SCANNED", "thrice"): _WORK,
     ("typos._MAX_SCANNED_PER_EDIT", "nothing"): _WORK,

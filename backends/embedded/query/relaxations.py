@@ -57,7 +57,7 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
     """Clauses for quoted phrases and exclusions."""
     parsed = resolved.parsed
     for phrase in parsed.phrases:
-        yield Must, resolved.queries.one(TermVariant(phrase.terms, 1.0)) or _Query.empty_query()
+        yield Must, resolved.queries.any(resolved.phrase_variants(phrase)) or _Query.empty_query()
     for excluded in parsed.excluded:
         query = resolved.queries.one(TermVariant(excluded.terms, 1.0))
         if query is not None:
@@ -180,9 +180,8 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):
             yield from ((variant.words or variant.terms, number) for variant in term.variants)
-        yield from (
-            (phrase.words, number) for number, phrase in enumerate(resolved.parsed.phrases, len(resolved.terms))
-        )
+        for number, phrase in enumerate(resolved.parsed.phrases, len(resolved.terms)):
+            yield from ((variant.words or variant.terms, number) for variant in resolved.phrase_variants(phrase))
         for relaxation in relaxations:
             yield from relaxation.highlights(resolved)
 

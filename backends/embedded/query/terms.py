@@ -25,6 +25,7 @@ from backends.analysis.normalization import fold
 from backends.analysis.parser import ParsedQuery, Phrase, QueryTerm, TermKind
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.spellings import spellings_of_phrase
 from backends.embedded.query.synonyms import SynonymIndex, words_by_stem
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.typos import errors_allowed
@@ -116,6 +117,11 @@ class ResolvedQuery:
         """The compounds that may match in parts: compounds with meaningful parts, unlike ``U.S.``."""
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
         return long[: self.ranking.max_split_compounds]
+
+    def phrase_variants(self, phrase: Phrase) -> list[TermVariant]:
+        """The spellings in which documents may contain a quoted phrase, as typed first."""
+        spellings = spellings_of_phrase(self.snapshot, phrase.terms, tuple(self.queries.fields))
+        return [TermVariant(terms, 1.0, words=() if at else phrase.words) for at, terms in enumerate(spellings)]
 
     @property
     def last_parts(self) -> Iterator[str]:

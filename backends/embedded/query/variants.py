@@ -16,6 +16,7 @@ from backends.analysis.parser import QueryTerm, TermKind
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.spellings import spelled_out, with_accents, with_apostrophe, with_endings
 from backends.embedded.query.typos import (
     corrections,
     errors_allowed,
@@ -214,15 +215,25 @@ def _expand(
 
     add(word, 1.0, 0)
     if query_term.kind is not TermKind.WORD:
-        return Expansion(tuple(variants_by_term.values()), sum(counts.values()))
+        return _expand_characters(snapshot, query_term, fields, tuple(variants_by_term.values()), ranking)
     if len(word) >= _MIN_STEMMED_LETTERS:
         for relative in _relatives(listed, query_term, fields, languages, ranking):
+            add(relative, ranking.stem, 0)
+    for term in (*spelled_out(snapshot, query_term, fields), *with_accents(snapshot, word, fields, is_last)):
+        add(term, ranking.synonym, 0)
+        for relative in _relatives(
+            listed, replace(query_term, terms=(term,), surface=term), fields, languages, ranking
+        ):
             add(relative, ranking.stem, 0)
     frequency = sum(counts.values())
     if is_last:
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     total_count = sum(counts.values())
+    apart = list(with_apostrophe(snapshot, word, fields, is_last)) if total_count < ranking.typo_max_doc_freq else []
+    if apart:
+        variants = [*variants_by_term.values(), *(TermVariant(pair, ranking.synonym) for pair in apart)]
+        return Expansion(tuple(variants), max(frequency, 1), word if is_last else None)
     if allow_expensive and total_count < ranking.typo_max_doc_freq and errors_allowed(word):
         near = ranking.typo if total_count else ranking.unknown_typo
         for term, errors in corrections(snapshot, fields, word, is_last)[:_MAX_CORRECTIONS]:
@@ -259,6 +270,21 @@ def _expand(
         variants.append(TermVariant((version[1], "js", version[2]), ranking.concatenated, 1))
     frequency = min(snapshot.total, frequency or sum(counts.values()) or len(variants))
     return Expansion(tuple(variants), frequency, word if is_last else None, split, expensive)
+
+
+def _expand_characters(
+    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], own: tuple[TermVariant, ...], ranking: Ranking
+) -> Expansion:
+    """Expand a character, or a pair of characters of a script without spaces, which may have Japanese endings."""
+    frequency = sum(snapshot.max_doc_frequency(fields, variant.terms[0]) for variant in own)
+    if query_term.kind is not TermKind.BIGRAM or "ja" not in snapshot.languages:
+        return Expansion(own, frequency)
+    longer = [
+        TermVariant(terms, ranking.synonym, words=(written,))
+        for terms, written in with_endings(snapshot, query_term.term, fields)
+    ]
+    frequency += sum(_max_documents_with_all(snapshot, variant.terms, fields) for variant in longer)
+    return Expansion((*own, *longer), min(snapshot.total, frequency))
 
 
 def _listing(snapshot: Snapshot) -> _Listing:

@@ -31,3 +31,48 @@ def test_names_with_signs_are_not_typing_errors_of_each_other(text: str, titles:
 def test_names_with_signs_are_found_spelled_out() -> None:
     assert found(("CSharp guide", "FSharp"), "C#") == ["<em>CSharp</em> guide"]
     assert found(("C# guide", "F#"), "csharp") == ["<em>C#</em> guide"]
+
+
+@pytest.mark.parametrize(("titles", "text", "marked"), [
+    (("L'Équipe", "Équipe municipale"), "lequipe", "<em>L&#x27;Équipe</em>"),
+    (("L'Équipe", "Équipe municipale"), '"lequipe"', "<em>L&#x27;Équipe</em>"),
+    (("L'Oréal", "Oréal"), "loreal", "<em>L&#x27;Oréal</em>"),
+    (("L'Express", "Train express régional"), "lexpress", "<em>L&#x27;Express</em>"),
+    (("L'Express", "Train express régional"), "lexpr", "<em>L&#x27;Express</em>"),
+    (("d'Artagnan", "Artagnan"), "dartagnan", "<em>d&#x27;Artagnan</em>"),
+    (("Un'altra volta", "Altra"), "unaltra", "<em>Un&#x27;altra</em> volta"),
+    (("Dell’acqua", "Acqua"), "dellacqua", "<em>Dell’acqua</em>"),
+    (("L'illa", "Illa"), "lilla", "<em>L&#x27;illa</em>"),
+    (("S'Arenal", "Arenal"), "sarenal", "<em>S&#x27;Arenal</em>"),
+    (("ג'ירפה", "ירפה"), "גירפה", "<em>ג&#x27;ירפה</em>"),
+    (("פיג׳מה", "פיג"), "פיגמה", "<em>פיג׳מה</em>"),
+])  # fmt: skip
+def test_apostrophe_may_be_left_out(titles: tuple[str, ...], text: str, marked: str) -> None:
+    assert found(titles, text) == [marked]
+
+
+@pytest.mark.parametrize(("title", "text"), [
+    ("Tür", "tuer"), ("Öl", "oel"), ("Bär", "baer"), ("Süd", "sued"), ("Müller", "mueller"), ("Grüße", "gruesse"),
+    ("Möbelhaus", "moebelhaus"), ("Möbelhaus", "moebelh"), ("Mu\u0308ller", "mueller"), ("München", "MUENCHEN"),
+    ("Ålborg", "aalborg"), ("Smørrebrød", "smoerrebroed"), ("Jyväskylä", "jyvaeskylae"), ("Ülikool", "uelikool"),
+    ("Tuer", "tür"), ("Mueller", "Müller"), ("Aalborg", "Ålborg"), ("Über", '"ueber"'), ("Aeroklub", "aeroklub"),
+])  # fmt: skip
+def test_letters_may_be_spelled_out(title: str, text: str) -> None:
+    assert found((title, "Something"), text) == [title.replace(title.split()[-1], f"<em>{title.split()[-1]}</em>")]
+
+
+@pytest.mark.parametrize(("title", "text"), [("Pot", "poet"), ("Valu", "queue"), ("Bar", "baer"), ("Sud", "sued")])
+def test_letters_without_accents_are_not_spelled_out(title: str, text: str) -> None:
+    assert index_of(page("a", title)).search(text).matched is not Matched.ALL
+
+
+@pytest.mark.parametrize(("title", "text", "marked"), [
+    ("お申し込み", "申込", "お<em>申し込</em>み"), ("お申し込み", "申込み", "お<em>申し込み</em>"),
+    ("受け付け時間", "受付", "<em>受け付</em>け時間"), ("受け付け時間", "受付時間", "<em>受け付け時間</em>"),
+    ("お問い合わせ", "問合せ", "お<em>問い合わせ</em>"), ("お問い合わせ", "お問合わせ", "<em>お問い合わせ</em>"),
+    ("引っ越し手続き", "引越し", "<em>引っ越し</em>手続き"), ("引っ越し手続き", "引越", "<em>引っ越</em>し手続き"),
+    ("取り扱い説明書", "取扱説明書", "<em>取り扱い説明書</em>"), ("申込", "申し込み", "<em>申込</em>"),
+    ("問合せ", "問い合わせ", "<em>問合せ</em>"), ("受付時間", "受け付け時間", "<em>受付時間</em>"),
+])  # fmt: skip
+def test_endings_of_japanese_verbs_may_be_left_out(title: str, text: str, marked: str) -> None:
+    assert found((title, "東京タワーのお知らせ"), text) == [marked]
