@@ -276,6 +276,7 @@ LANGUAGES = tuple(
         ("อาหาร", "th-food th-market", "Thai: a word is found inside of a sentence."),
         ("图书馆", "zh-library", "Chinese: a word of three characters is two pairs."),
         ("图书馆长", "zh-curator zh-library", "Chinese: one pair in a title comes before two in title and text."),
+        ("圖書館", "zh-library", "Chinese: traditional characters find simplified ones."),
         ("北京塔", "zh-library zh-garden zh-street", "Chinese: pairs find; single characters only add."),
         ("ca", "vi-fish vi-eggplant vi-song vi-market …", "Vietnamese: whoever types no tones finds them all."),
         ("ca tim", "vi-eggplant", "Vietnamese: tones may be left out in several words."),

@@ -11,6 +11,7 @@ import tantivy
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
+from backends.analysis.chinese import converted
 from backends.analysis.compounds import compounding, last_parts
 from backends.analysis.languages import (
     TONAL,
@@ -121,7 +122,11 @@ class ResolvedQuery:
     def phrase_variants(self, phrase: Phrase) -> list[TermVariant]:
         """The spellings in which documents may contain a quoted phrase, as typed first."""
         spellings = spellings_of_phrase(self.snapshot, phrase.terms, tuple(self.queries.fields))
-        return [TermVariant(terms, 1.0, words=() if at else phrase.words) for at, terms in enumerate(spellings)]
+        variants = [TermVariant(terms, 1.0, words=() if at else phrase.words) for at, terms in enumerate(spellings)]
+        if "zh" in self.snapshot.languages:
+            others = {Phrase.of(text): None for text in converted(" ".join(phrase.words))}
+            variants += [TermVariant(each.terms, 1.0, words=each.words) for each in others if each != phrase]
+        return variants
 
     @property
     def last_parts(self) -> Iterator[str]:

@@ -10,6 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from os.path import commonprefix
 
+from backends.analysis.chinese import other_forms
 from backends.analysis.compounds import compounding, compounds_of
 from backends.analysis.languages import prefixes, sharing_stem, stem, stems
 from backends.analysis.parser import QueryTerm, TermKind
@@ -275,16 +276,18 @@ def _expand(
 def _expand_characters(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], own: tuple[TermVariant, ...], ranking: Ranking
 ) -> Expansion:
-    """Expand a character, or a pair of characters of a script without spaces, which may have Japanese endings."""
-    frequency = sum(snapshot.max_doc_frequency(fields, variant.terms[0]) for variant in own)
-    if query_term.kind is not TermKind.BIGRAM or "ja" not in snapshot.languages:
-        return Expansion(own, frequency)
-    longer = [
-        TermVariant(terms, ranking.synonym, words=(written,))
-        for terms, written in with_endings(snapshot, query_term.term, fields)
-    ]
-    frequency += sum(_max_documents_with_all(snapshot, variant.terms, fields) for variant in longer)
-    return Expansion((*own, *longer), min(snapshot.total, frequency))
+    """Expand a character or a pair of characters: Japanese endings, and Chinese characters of two forms."""
+    variants = list(own)
+    if "ja" in snapshot.languages and query_term.kind is TermKind.BIGRAM:
+        variants += [
+            TermVariant(terms, ranking.synonym, words=(written,))
+            for terms, written in with_endings(snapshot, query_term.term, fields)
+        ]
+    if "zh" in snapshot.languages:
+        forms = ((form,) for form in other_forms(query_term.term))
+        variants += [TermVariant(form, ranking.synonym) for form in forms if _are_together(snapshot, form, fields)]
+    frequency = sum(_max_documents_with_all(snapshot, variant.terms, fields) for variant in variants)
+    return Expansion(tuple(variants), min(snapshot.total, frequency))
 
 
 def _listing(snapshot: Snapshot) -> _Listing:

@@ -76,3 +76,42 @@ def test_letters_without_accents_are_not_spelled_out(title: str, text: str) -> N
 ])  # fmt: skip
 def test_endings_of_japanese_verbs_may_be_left_out(title: str, text: str, marked: str) -> None:
     assert found((title, "東京タワーのお知らせ"), text) == [marked]
+
+
+@pytest.mark.parametrize(("title", "text", "marked"), [
+    ("開放時間", "开放时间", "<em>開放時間</em>"), ("開放時間", '"开放时间"', "<em>開放時間</em>"),
+    ("开放时间", "開放時間", "<em>开放时间</em>"), ("我的飞机票", "飛機票", "我的<em>飞机票</em>"),
+    ("头发", "頭髮", "<em>头发</em>"), ("發展", "发展", "<em>發展</em>"),
+    ("臺北圖書館", "台北图书馆", "<em>臺北圖書館</em>"),
+])  # fmt: skip
+def test_simplified_and_traditional_chinese_find_each_other(title: str, text: str, marked: str) -> None:
+    assert found((title, "博物館"), text) == [marked]
+
+
+def test_japanese_characters_are_not_simplified() -> None:
+    assert found(("机の上にあります", "飛行機に乗ります"), "机") == ["<em>机</em>の上にあります"]
+
+
+@pytest.mark.parametrize(("title", "text", "marked"), [
+    ("سنة ٢٠٢٤", "2024", "سنة <em>٢٠٢٤</em>"), ("سال ۱۴۰۳", "1403", "سال <em>۱۴۰۳</em>"),
+    ("سال ۱۴۰۳", "١٤٠٣", "سال <em>۱۴۰۳</em>"), ("वर्ष २०२४", "2024", "वर्ष <em>२०२४</em>"),
+    ("มาตรา ๑๑๒", "112", "มาตรา <em>๑๑๒</em>"), ("มาตรา๑๑๒", "112", "มาตรา<em>๑๑๒</em>"),
+    ("বছর ২০২৪", "2024", "বছর <em>২০২৪</em>"), ("ឆ្នាំ ២០២៤", "2024", "ឆ្នាំ <em>២០២៤</em>"),
+    ("ခုနှစ် ၂၀၂၄", "2024", "ခုနှစ် <em>၂၀၂၄</em>"), ("ປີ ໒໐໒໔", "2024", "ປີ <em>໒໐໒໔</em>"),
+    ("Act 2024", "٢٠٢٤", "Act <em>2024</em>"), ("Act 2024", "๒๐๒๔", "Act <em>2024</em>"),
+    ("２０２４年", "2024", "<em>２０２４</em>年"), ("١٬٠٠٠ دينار", "1000", "<em>١٬٠٠٠</em> دينار"),
+    ("٣٫١٤", "3.14", "<em>٣٫١٤</em>"), ("Act 2024", '"act ٢٠٢٤"', "<em>Act 2024</em>"),
+])  # fmt: skip
+def test_digits_of_other_scripts_are_the_same_digits(title: str, text: str, marked: str) -> None:
+    assert found((title, "1999"), text) == [marked]
+
+
+@pytest.mark.parametrize(("title", "text", "marked"), [
+    ("Party 🎉!", "🎉", "Party <em>🎉</em>!"), ("Good 👍🏽", "👍", "Good <em>👍🏽</em>"),
+    ("Good 👍", "👍🏿", "Good <em>👍</em>"), ("👩\u200d💻 code", "👩\u200d💻", "<em>👩\u200d💻</em> code"),
+    ("Love ❤\ufe0f", "❤", "Love <em>❤\ufe0f</em>"), ("🇩🇪 Bonn", "🇩🇪", "<em>🇩🇪</em> Bonn"),
+    ("☎ call", "☎", "<em>☎</em> call"),
+    ("Party🎉time", "🎉", "Party<em>🎉</em>time"), ("Pizza", "pizza 🍕", "<em>Pizza</em>"), ("Party time", "🎉", None),
+])  # fmt: skip
+def test_emoji_are_found_if_a_query_has_no_words(title: str, text: str, marked: str | None) -> None:
+    assert found((title, "Something 🌍"), text) == ([] if marked is None else [marked])
