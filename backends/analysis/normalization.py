@@ -45,11 +45,18 @@ _INVISIBLE = (
 )  # fmt: skip
 """Default-ignorable characters of Unicode's Basic Multilingual Plane that occur inside words."""
 
+_SKIN_TONES = (0x1F3FB, 0x1F3FF)
+
+_EMOJI = ((0x2600, 0x27BF), (0x1F1E6, 0x1F1FF), (0x1F300, 0x1FAFF))
+EMOJI = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _EMOJI)}]")
+_EMOJI_LETTERS = "\U00017000-\U000187f7"
+"""Letters as which emoji are indexed, so that tantivy does not skip them: Tangut, which is written like Chinese."""
+
 _LETTER_APOSTROPHES = ((0x2BB, 0x2BF),)
 """Letters that look like apostrophes, and are typed as apostrophes or omitted: Hawaiʻi, Qurʾan, пʼять."""
 
-UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
-"""A run of one script written without spaces, including Korean, whose particles are attached to words."""
+UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+|[{_EMOJI_LETTERS}]+")
+"""A run of one script written without spaces, including Korean, whose particles are attached to words, or of emoji."""
 
 _CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
 _IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
@@ -62,21 +69,31 @@ _DOT_NET = re.compile(r"\.(?=net(?![^\W_]))(?<![\w.]\.)", re.IGNORECASE)
 
 def _fold_table() -> dict[int, str | None]:
     table: dict[int, str | None] = {}
-    for code in (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30), *range(0x10A00, 0x11800)):
+    for code in (
+        *range(0x300, 0x3100),
+        *range(0xA600, 0xAC00),
+        *range(0xFB00, 0xFE30),
+        *range(0x10A00, 0x11E00),
+        *range(0x1E140, 0x1E960),
+    ):
         char = chr(code)
-        if _IS_CLUSTERED.match(char):
+        if char.isdecimal():
+            table[code] = str(unicodedata.decimal(char))
+        elif _IS_CLUSTERED.match(char):
             continue
-        if unicodedata.combining(char):
+        elif unicodedata.combining(char):
             table[code] = None
         elif 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:
             base = normalized("NFD", char)[0]
             if base != char and base.isalpha():
                 table[code] = base
-    for first, last in (*_SILENT_MARKS, *_INVISIBLE, *_LETTER_APOSTROPHES):
+    codes = (code for first, last in _EMOJI for code in range(first, last + 1))
+    table |= {code: chr(letter) for letter, code in enumerate(codes, 0x17000)}
+    for first, last in (*_SILENT_MARKS, *_INVISIBLE, *_LETTER_APOSTROPHES, _SKIN_TONES):
         table |= dict.fromkeys(range(first, last + 1))
     table |= {
         ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f", ord("µ"): "μ",
-        0x640: None,
+        0x640: None, 0x66B: ".", 0x66C: ",",
         ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ة"): "ه", ord("ؤ"): "و",
         ord("ئ"): "ي", ord("ی"): "ي", ord("ک"): "ك",
     }  # fmt: skip
@@ -110,10 +127,10 @@ letters."""
 
 _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\xb4\xb6-\xbb\xbf-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
-    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2115\u2117-\u2125\u2127-\u2129\u212c-\u214f\u218a-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2115\u2117-\u2125\u2127-\u2129\u212c-\u214f\u218a-\u2328\u232b-\u25ff\u27c0-\u2adb\u2add-\u2cee]"
 )
-"""Everything except Latin letters, signs, and emoji that composition leaves unchanged; includes unspaced scripts."""
-_UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
+"""Everything except Latin letters and signs that composition leaves unchanged; includes unspaced scripts and emoji."""
+_UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}{_EMOJI_LETTERS}]")
 
 ANALYZER = (
     tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())

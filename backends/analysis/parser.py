@@ -9,7 +9,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Self
 
-from backends.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
+from backends.analysis.normalization import ANALYZER, EMOJI, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
 from backends.text import ABBREVIATION, MAX_JOINED_CHARS, MAX_PARTS, QUOTE_IN_WORD, WORD, straight_quotes, word_parts
 
 
@@ -176,6 +176,10 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     exclusions: list[Phrase] = []
     breaks: set[int] = set()
     last_term_is_prefix = after_space = True
+    if not text.isascii() and EMOJI.search(text) is not None:
+        # Beside words, an emoji is decoration.
+        plain_text = EMOJI.sub(" ", text)
+        text = plain_text if WORD.search(plain_text) else text
     for match in _CHUNK.finditer(straight_quotes(text)):
         quoted, plain, minus = match["quoted"], match["plain"], match["minus"] is not None
         if quoted is None and plain is None:

@@ -20,7 +20,7 @@ _LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(
 _FRACTION = re.compile(f"[{FRACTIONS}]")
 _MARKS = f"{SILENT}{ZERO_WIDTH_SPACE}\u3099\u309a\uff9e\uff9f"
 _JAMO = "\u1100-\u11ff"
-_MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
+_MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001f3ff"
 """Characters that may fold to any number of letters, or form one letter with their neighbors.
 
 Everything beyond 16 bits is a single range: with several ranges, a search for any of them takes three times as long.

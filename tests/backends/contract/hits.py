@@ -85,7 +85,7 @@ class HitContract:
         assert case.ids(MATCH_ALL) == ["new", "mid", "old", "ancient", "u1", "u2"]
         assert case.ids(MATCH_ALL, limit=2, offset=3) == ["ancient", "u1"]
 
-    @pytest.mark.parametrize("text", ["...", "-", "?!", '"', '""', "---", "😀", "\\", "( )", "。"])
+    @pytest.mark.parametrize("text", ["...", "-", "?!", '"', '""', "---", "\\", "( )", "。"])
     def test_query_of_only_punctuation_returns_no_hits(self, case: Case, text: str) -> None:
         case.add(page("a", "Word ... - 😀 ( ) 。", "more"))
         result = case.search(text)
