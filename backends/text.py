@@ -168,10 +168,22 @@ _NUMBER = re.compile(rf"(?<!\d)(\d{{{MIN_NUMBER_DIGITS},}})(?!\d|[^\W\d_](?![^\W
 _CASE_CHANGE = re.compile(
     "(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-ZÀ-ÖØ-Þ])(?=[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ])(?!.s(?![a-zß-öø-ÿ]))"
 )
-_NUMBER_IN_GROUPS = re.compile(
-    r"(?<![^\W_])(?:[A-Z]{2}\d{2}(?: [A-Z\d]{2,4}){3,8}|\+\d{1,3}(?:[ ./()-]{1,3}\d+){2,8}|97[89](?: \d+){4})(?![^\W_])"
+_NUMBER_IN_GROUPS = re.compile(r"(?<![^\W_])(?:[A-Z]{2}\d{2}(?: [A-Z\d]{2,4}){3,8}|97[89](?: \d+){4})(?![^\W_])")
+"""A bank account number (ISO 13616) or an ISBN written with spaces."""
+
+_PHONE_NUMBER = re.compile(
+    r"(?<![^\W_])(?:\+(?=\d)|0(?=[\d)])|\((?=\d{2,5}\)))(?:[ ./()\u2011-]{0,3}\d++){2,8}(?![^\W_])"
+    r"|(?<![^\W_])(?:\+\d{8,15}|\d{2,3}(?:[ .]\d{2,3}){2,4})(?![^\W_])"
 )
-"""A bank account number (ISO 13616), an international phone number, or an ISBN written with spaces."""
+"""A phone number: international, with an area code that begins with 0 or is in parentheses, or in groups of two or
+three digits."""
+
+_COUNTRY_CODE = re.compile("[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\\d{3}")
+"""Country codes of phone numbers (ITU-T E.164) by their length."""
+
+MIN_PHONE_DIGITS, MAX_PHONE_DIGITS = 7, 15
+_DIGITS_WITH_PREFIX = 11
+"""Number of digits of an American number after 1, and of a Russian one after 8."""
 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _TYPOGRAPHIC_SIGNS = "\u200b\u2010\u2011\u2013\u2019\u02bb\u02bc\u02bd\u02be\u02bf"
@@ -196,8 +208,8 @@ _UNEVEN = (
 )
 """Signs between letters or digits, capitals inside, and digits beside letters, in the kinds of a text."""
 
-_MAY_BE_IN_GROUPS = re.compile(rb"0(?:(?<=AA0)0 |(?<=\+0)|00 0)")
-"""Kinds of neighboring characters without which a text has no :data:`_NUMBER_IN_GROUPS`."""
+_MAY_BE_IN_GROUPS = re.compile(rb"0(?:(?<=AA0)0 |(?<=\+0)|00 0|[-= ]{1,3}00)")
+"""Kinds of neighboring characters without which a text has no number in groups."""
 
 _AROUND_WORDS = '()[]{}<>"“”„«»‚‘,;!?…*|=`'
 
@@ -234,6 +246,9 @@ def words_with_forms(text: str, foreign: str | None = None) -> dict[str, tuple[s
     if _MAY_BE_IN_GROUPS.search(kinds):
         for match in _NUMBER_IN_GROUPS.finditer(text):
             forms[match[0]] = forms_of(match[0])
+        for match in _PHONE_NUMBER.finditer(text):
+            if numbers := _phone_forms(match[0]):
+                forms[match[0]] = numbers
     return forms
 
 
@@ -248,6 +263,10 @@ def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
 @lru_cache(maxsize=16384)
 def forms_of(word: str) -> tuple[str, ...]:
     """Return the other forms of one word."""
+    if word[:1] in "+(0" or " " in word:
+        numbers = _phone_forms(word)
+        if numbers:
+            return numbers
     groups = _GROUP.findall(word)
     if " " in word or ("," in word and _THOUSANDS.fullmatch(word)):
         return ("".join(groups),)
@@ -267,6 +286,39 @@ def forms_of(word: str) -> tuple[str, ...]:
     if len(groups) < len(parts) <= MAX_PARTS:
         forms.append(" ".join(parts))
     return tuple(forms)
+
+
+def _phone_forms(written: str) -> tuple[str, ...]:
+    """``"+41 79 123 45 67"`` -> ``"41791234567", "791234567"``, and ``"079 123 45 67"`` -> ``"0791234567"``."""
+    if _PHONE_NUMBER.fullmatch(written) is None:
+        return ()
+    international = written.startswith("+")
+    digits = "".join(_GROUP.findall(written.replace("(0)", "") if international else written))
+    if not MIN_PHONE_DIGITS <= len(digits) <= MAX_PHONE_DIGITS:
+        return ()
+    return (digits, without_country_code(digits)) if international else (digits,)
+
+
+def without_country_code(digits: str) -> str:
+    """Return an international phone number without its country code."""
+    return _COUNTRY_CODE.sub("", digits, count=1)
+
+
+def other_phone_numbers(digits: str, *, international: bool) -> list[str]:
+    """Return the digits by which pages may have a phone number: with or without a country code, and a 0.
+
+    Args:
+        international: Whether the number begins with a country code.
+    """
+    if not MIN_PHONE_DIGITS <= len(digits) <= MAX_PHONE_DIGITS or not digits.isdecimal():
+        return []
+    if digits.startswith("00"):
+        digits, international = digits[2:], True
+    if international:
+        national = without_country_code(digits)
+        return [digits, national, f"0{national}"]
+    has_prefix = digits[0] == "0" or (digits[0] in "18" and len(digits) == _DIGITS_WITH_PREFIX)
+    return [digits[1:]] if has_prefix else []
 
 
 def _may_be_joined(word: str, groups: Sequence[str]) -> bool:

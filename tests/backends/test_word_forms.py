@@ -79,3 +79,19 @@ def test_text_without_spaces_is_searched_for_short_words_only() -> None:
     assert set(words_with_forms("、".join(["U-Bahn", "-".join(["part"] * 100)] * 500))) == {"U-Bahn"}
     assert _parted_words.cache_info().maxsize is not None
     assert words_with_forms("a" * 400_000 + "B" + "-c" * 1000) == {}
+
+
+@pytest.mark.parametrize(("number", "forms"), [
+    ("079 123 45 67", {"0791234567"}), ("030 12345678", {"03012345678"}), ("030/123 45-678", {"03012345678"}),
+    ("(415) 555-2671", {"4155552671"}), ("+41 79 123 45 67", {"41791234567", "791234567"}),
+    ("+49 (0)30 12345678", {"493012345678", "3012345678"}), ("+493012345678", {"493012345678", "3012345678"}),
+    ("+1 415 555 2671", {"14155552671", "4155552671"}), ("01 23 45 67 89", {"0123456789"}),
+    ("+358 40 123 4567", {"358401234567", "401234567"}), ("12 34 56 78", {"12345678"}),
+])  # fmt: skip
+def test_phone_numbers_are_joined(number: str, forms: set[str]) -> None:
+    assert forms <= {form for forms in words_with_forms(f"Call {number}, please").values() for form in forms}
+
+
+@pytest.mark.parametrize("text", ["Room 10 20", "2024 10", "from 0 to 10", "+1 million", "(0) 12", "0 " * 40, "+" * 99])
+def test_other_numbers_are_no_phone_numbers(text: str) -> None:
+    assert words_with_forms(text) == {}

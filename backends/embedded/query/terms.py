@@ -41,7 +41,7 @@ from backends.embedded.query.variants import (
 from backends.query import SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
-from backends.text import MAX_JOINED_CHARS, MAX_PARTS
+from backends.text import MAX_JOINED_CHARS, MAX_PARTS, MIN_PHONE_DIGITS, other_phone_numbers
 
 _MAX_READINGS = 16
 """Maximum number of readings of consecutive words for which synonyms are looked up."""
@@ -181,7 +181,7 @@ def resolve_query(
     return ResolvedQuery(
         text=text,
         parsed=parsed,
-        terms=tuple(resolver.resolve(parsed, SynonymIndex.of(settings.synonyms))),
+        terms=tuple(resolver.resolve(parsed, text, SynonymIndex.of(settings.synonyms))),
         stop_words=stops,
         languages=languages,
         queries=resolver.queries,
@@ -208,7 +208,7 @@ class _Resolver:
     tonal: bool
     has_tones: bool
 
-    def resolve(self, parsed: ParsedQuery, synonyms: SynonymIndex) -> Iterator[ResolvedTerm]:
+    def resolve(self, parsed: ParsedQuery, text: str, synonyms: SynonymIndex) -> Iterator[ResolvedTerm]:
         terms = parsed.query_terms
         stops = [_is_stop_word(term, self.stop_words) for term in terms]
         # In a query of stop words alone, such as "to be or not to be", each of them matters.
@@ -217,7 +217,7 @@ class _Resolver:
         others = self._synonyms(terms, synonyms)
         for at, variants in self._concatenated(parsed):
             others[at] += variants
-        for at, joined in enumerate(self._joined(parsed)):
+        for at, joined in enumerate(self._joined(parsed, text)):
             others[at] += [TermVariant((word,), self.ranking.concatenated) for word in joined]
         expensive = 0
         for at, term in enumerate(terms):
@@ -345,21 +345,26 @@ class _Resolver:
                 yield first, variants
                 yield second, variants
 
-    def _joined(self, parsed: ParsedQuery) -> Iterator[Sequence[str]]:
+    def _joined(self, parsed: ParsedQuery, text: str) -> Iterator[Sequence[str]]:
         """For each word, the forms without separators of the longer word, or of the whole query, that contains it."""
         terms = parsed.query_terms
-        whole = "".join(term.term for term in terms) if self._may_be_one_word(parsed) else ""
+        whole = ["".join(term.term for term in terms)] if self._may_be_one_word(parsed) else []
+        number = whole[0] if whole else terms[0].term if len(terms) == 1 else ""
+        if number[:1].isdecimal():
+            whole += other_phone_numbers(number, international=text.lstrip().startswith("+"))
         for term in terms:
-            yield [word for word in (term.joined, whole) if word and self.queries.doc_frequency(word)]
+            yield [word for word in (term.joined, *whole) if word and self.queries.doc_frequency(word)]
 
     def _may_be_one_word(self, parsed: ParsedQuery) -> bool:
         """Whether all words of a query may be the parts of one word, such as the groups of a bank account number."""
         terms = parsed.query_terms
+        if not 1 < len(terms) <= MAX_PARTS or parsed.adjacency_breaks:
+            return False
+        whole = "".join(term.term for term in terms)
         return (
-            2 < len(terms) <= MAX_PARTS
-            and not parsed.adjacency_breaks
-            and all(term.kind is TermKind.WORD for term in terms)
-            and sum(len(term.term) for term in terms) <= MAX_JOINED_CHARS
+            all(term.kind is TermKind.WORD for term in terms)
+            and len(whole) <= MAX_JOINED_CHARS
+            and (len(terms) > 2 or (len(whole) >= MIN_PHONE_DIGITS and whole.isdecimal()))
         )
 
     def _may_join(self, left_term: QueryTerm, right_term: QueryTerm) -> bool:

@@ -115,3 +115,15 @@ def test_digits_of_other_scripts_are_the_same_digits(title: str, text: str, mark
 ])  # fmt: skip
 def test_emoji_are_found_if_a_query_has_no_words(title: str, text: str, marked: str | None) -> None:
     assert found((title, "Something 🌍"), text) == ([] if marked is None else [marked])
+
+
+@pytest.mark.parametrize(("title", "text"), [
+    ("079 123 45 67", "0791234567"), ("079 123 45 67", "079 1234567"), ("079 123 45 67", "+41 79 123 45 67"),
+    ("079 123 45 67", "0041791234567"), ("+41 79 123 45 67", "0791234567"), ("+41 79 123 45 67", "079/123 45 67"),
+    ("030 12345678", "+493012345678"), ("030 12345678", "030 123 456 78"), ("+49 (0)30 12345678", "03012345678"),
+    ("+493012345678", "030 12345678"), ("(415) 555-2671", "4155552671"), ("(415) 555-2671", "+1 415 555 2671"),
+    ("8 (495) 123-45-67", "+74951234567"), ("+7 495 123-45-67", "84951234567"), ("12 34 56 78", "1234 5678"),
+])  # fmt: skip
+def test_phone_numbers_are_found_in_any_grouping(title: str, text: str) -> None:
+    (hit,) = found((title, "Suite 1020"), text)
+    assert "<em>" in hit
