@@ -222,8 +222,10 @@ QUERIES: list[tuple[str, str, set[str]]] = [
     ("museum -shop", "museum", {"museum"}), ('museum -"gift shop"', "museum", {"museum"}),
     ("node.js", "node", {"node", "parts"}), ("nodde.js", "node", {"node"}), ("file_name", "name", {"name"}),
     ("3.11.7", "", set()),
+    *((address, "lost", {"lost"}) for address in ("https://example.com/help/reset-2fa", "/help/reset-2fa", "reset-2fa")),
     ("ann@example.com", "mail", {"mail"}), ("https://example.com/start", "link", {"link"}),
-    ('-"gift shop"', "", {"both", "one", "hours", "museum", "node", "parts", "version", "mail", "name", "link"}),
+    ('-"gift shop"', "", {"both", "one", "hours", "museum", "node", "parts", "version", "mail", "name", "link",
+                          "lost"}),
 ]  # fmt: skip
 
 
@@ -246,6 +248,7 @@ def test_documented_queries_return_the_documented_pages(typed: str, first: str, 
         page("parts", "Guide", "A node has js"), page("version", "Python 3.11", "7"),
         page("mail", "Contact", "Write to ann@example.com"), page("name", "Ann", "An example of a file_name"),
         page("link", "Address", "See https://example.com/start"),
+        {**page("lost", "Phones"), "url": "https://example.com/help/reset-2fa"},
     )  # fmt: skip
     found = case.ids(typed)
     assert set(found) == all_found

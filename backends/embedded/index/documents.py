@@ -36,6 +36,7 @@ from backends.embedded.index.schema import (
     folder_term,
     number_column,
     number_term,
+    path_term,
     section_term,
     sort_column,
     sortable_term,
@@ -179,7 +180,7 @@ _URL_PATH = re.compile(r"1(?:https?://[^/?#]*)?([^?#]*)")
 
 
 def folder_terms(sort_key: str) -> list[str]:
-    """Return the filter terms of the first :data:`MAX_FOLDERS` folders of a URL's path: ``/``, ``/docs/``, …
+    """Return the filter terms of a URL's path, its last segment, and its first folders: ``/``, ``/docs/``, …
 
     Args:
         sort_key: The URL's :func:`sort_text`.
@@ -190,6 +191,9 @@ def folder_terms(sort_key: str) -> list[str]:
     while slash >= 0 and len(terms) <= MAX_FOLDERS:
         terms.append(folder_term(path[: slash + 1]))
         slash = path.find("/", slash + 1)
+    page = path.rstrip("/")
+    if page:
+        terms += path_term(page), path_term(page[page.rfind("/") + 1 :])
     return terms
 
 

@@ -23,7 +23,7 @@ from backends.sections import SECTIONS
 from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 """Version of the index contents; increases with every change of this schema or of the terms of a document.
 
 Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_schema.py`` contains its fingerprint.
@@ -48,6 +48,9 @@ MAX_PLAIN_VALUE_BYTES: Final = 32
 
 MAX_TITLE_PREFIX_BYTES: Final = 60
 """Maximum length, in bytes of a folded title, of the term that finds titles that begin with the query."""
+
+MAX_PATH_CHARS: Final = 60
+"""Maximum length of the end of a URL's path in a term; the paths of a site rarely differ before it."""
 
 _DIGEST_BYTES: Final = 12
 
@@ -169,6 +172,11 @@ def sortable_term(name: str) -> str:
 def folder_term(folder: str) -> str:
     """Return the filter term of documents whose URL's path is in a folder; of all documents with a URL for ``""``."""
     return f"url\x1f/{folder}"
+
+
+def path_term(path: str) -> str:
+    """Return the filter term of documents whose URL has a path, or a last segment, folded and without a final slash."""
+    return f"url\x1f@{path[-MAX_PATH_CHARS:]}"
 
 
 def title_beginning(text: str) -> str:

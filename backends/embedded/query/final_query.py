@@ -11,6 +11,7 @@ import tantivy
 from backends.analysis.parser import ParsedQuery, parse_query
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
+from backends.embedded.query.addresses import address_query
 from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
@@ -93,6 +94,15 @@ class QueryChoice:
         parsed = parse_query(self._query.text)
         if not searched_fields(self._query) or parsed.is_empty:
             return None
+        text = self._query.text
+        address = address_query(self._snapshot, text) if "/" in text or "-" in text else None
+        if address is None:
+            return self._by_words(parsed)
+        page = FinalQuery(restricted(address, self._condition), has_every_word=True)
+        return _one_after_the_other(page, self._by_words(parsed))
+
+    def _by_words(self, parsed: ParsedQuery) -> FinalQuery:
+        """Choose the first relaxation that finds enough hits. A quoted name is then ignored."""
         final = self._relax(parsed)
         if (
             final.match_count_or_none is None
