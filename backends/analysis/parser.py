@@ -158,7 +158,9 @@ class ParsedQuery:
 _CHUNK = re.compile(
     rf'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>(?:[^"]|{QUOTE_IN_WORD})*)"|(?P<plain>(?:[^\s"]|{QUOTE_IN_WORD})+|"))|\s+'
 )
-_TIGHT = re.compile(rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{ABBREVIATION}")
+_TIGHT = re.compile(
+    rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{ABBREVIATION}|(?<![^\W_][-/])\b\d{{1,4}}[-/]\d{{1,2}}[-/]\d{{1,4}}(?![-/]?[^\W_])"
+)
 _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 

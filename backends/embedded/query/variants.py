@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from operator import itemgetter
 from os.path import commonprefix
 
@@ -52,6 +52,7 @@ _MAX_COMPOUNDS = 100
 _MAX_PARTS = 8
 """Maximum number of parts of a word that is split into terms, or where letters and digits meet."""
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
+_DATE = re.compile(r"\d{1,2} \d{1,2} \d{4}|\d{4} \d{1,2} \d{1,2}")
 _LIBRARY_VERSION = re.compile(r"([a-z]+)(\d+)")
 """A name and a version, between which documents may have ``.js`` (``vue3``: ``Vue.js 3``)."""
 
@@ -348,6 +349,8 @@ def _expand_compound(
         number = (version["number"] if version["sign"] else f"v{query_term.term}", *query_term.terms[1:])
         if _are_together(snapshot, number, fields):
             variants.append(TermVariant(number, ranking.synonym))
+    dates = [date for date in _dates(query_term.terms) if _are_together(snapshot, date, fields)]
+    variants += [TermVariant(date, ranking.synonym) for date in dates]
     frequency = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
         *head, tail = query_term.terms
@@ -372,6 +375,14 @@ def _expand_compound(
         variants += corrected
         expensive = True
     return Expansion(tuple(variants), frequency, query_term.terms[-1] if is_last else None, expensive=expensive)
+
+
+def _dates(terms: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """``("12", "5", "2024")`` -> ``[("12", "05", "2024")]``: a date with and without zeros before day and month."""
+    if _DATE.fullmatch(" ".join(terms)) is None:
+        return []
+    spellings = product(*(dict.fromkeys((term, term.lstrip("0") or term, term.zfill(2))) for term in terms))
+    return [spelling for spelling in spellings if spelling != terms]
 
 
 def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], ranking: Ranking) -> int | None:

@@ -127,3 +127,15 @@ def test_emoji_are_found_if_a_query_has_no_words(title: str, text: str, marked: 
 def test_phone_numbers_are_found_in_any_grouping(title: str, text: str) -> None:
     (hit,) = found((title, "Suite 1020"), text)
     assert "<em>" in hit
+
+
+@pytest.mark.parametrize(("title", "text"), [
+    ("12.05.2024", "12.5.2024"), ("12.5.2024", "12.05.2024"), ("2024-05-12", "2024-5-12"), ("2024-5-2", "2024-05-02"),
+    ("05/12/2024", "5/12/2024"), ("١٢.٠٥.٢٠٢٤", "12.5.2024"),
+])  # fmt: skip
+def test_dates_are_found_with_and_without_zeros(title: str, text: str) -> None:
+    assert found((f"Until {title}", "12 months and 5 days of 2024"), text)[0] == f"Until <em>{title}</em>"
+
+
+def test_versions_are_no_dates() -> None:
+    assert found(("Version 3.11.7",), "3.11.07") == []
