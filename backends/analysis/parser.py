@@ -10,7 +10,16 @@ from itertools import pairwise
 from typing import Self
 
 from backends.analysis.normalization import ANALYZER, EMOJI, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
-from backends.text import ABBREVIATION, MAX_JOINED_CHARS, MAX_PARTS, QUOTE_IN_WORD, WORD, straight_quotes, word_parts
+from backends.text import (
+    ABBREVIATION,
+    MAX_JOINED_CHARS,
+    MAX_PARTS,
+    QUOTE_IN_WORD,
+    WORD,
+    forms_of,
+    straight_quotes,
+    word_parts,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +29,12 @@ class Phrase:
     Attributes:
         terms: Consecutive terms as in the index.
         words: Consecutive words as in a text; a run of an unspaced script is one word.
+        joined: The words written with a hyphen, without it.
     """
 
     terms: tuple[str, ...]
     words: tuple[str, ...]
+    joined: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -49,7 +60,8 @@ class Phrase:
                 terms += pairs
             if at < last or not pairs:
                 terms += pieces
-        return cls(tuple(terms), tuple(words))
+        hyphenated = (word for word in text.split() if "-" in word.strip("-")) if "-" in text else ()
+        return cls(tuple(terms), tuple(words), tuple(fold(form) for word in hyphenated for form in forms_of(word)[:1]))
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:

@@ -211,6 +211,8 @@ BOUNDS = (
     page("post-first", "Post office", "Stamps and parcels until six."),
     page("post-second", "Office for post", "Stamps and letters until six."),
     page("post-third", "Letters", "The post takes them to the office."),
+    page("sluice-sentences", "B", "Mind the sluice. Gate keeper here."),
+    page("sluice-hyphen", "A", "A sluice-gate keeper is paid every month."),
     page("doctor", "Our physician", "The general practitioner sees you at nine."),
     page("doctor-word", "The doctor", "Whoever is ill is seen at nine."),
     page("short", "The frog", "It sits in the pond all day."),

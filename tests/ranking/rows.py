@@ -228,6 +228,8 @@ QUERIES = (
     Row('"no bikes"', "quoted-phrase", "Quoted words must follow each other."),
     Row('"bikes no"', "", "The words of a phrase must stand in its order."),
     Row('xylograph "bikes no allowed"', "", "A phrase that no page has finds nothing in a query that is no sentence."),
+    Row('"sluice-gate keeper"', "sluice-hyphen sluice-sentences",
+        "A hyphen in a phrase prefers pages with it to those with words across the end of a sentence."),
     Row('stamps parcels "xylograph"', "", "Three words are no sentence."),
     Row('"no bikes" stamps', "quoted-phrase", "If no page has the phrase and a word around it, the phrase decides."),
     Row('are the "welcome cats" allowed', "quoted-phrase quoted-words",

@@ -58,6 +58,9 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
     parsed = resolved.parsed
     for phrase in parsed.phrases:
         yield Must, resolved.queries.any(resolved.phrase_variants(phrase)) or _Query.empty_query()
+        # The words of a phrase also match across the end of a sentence.
+        joined = [resolved.queries.one(TermVariant((word,), resolved.ranking.concatenated)) for word in phrase.joined]
+        yield from ((Should, query) for query in joined if query is not None)
     for excluded in parsed.excluded:
         query = resolved.queries.one(TermVariant(excluded.terms, 1.0))
         if query is not None:
