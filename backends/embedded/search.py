@@ -101,7 +101,7 @@ class _Search:
             return Matched.ALL, None
         if not (page.total > page.pinned if final.has_every_word is None else final.has_every_word):
             return Matched.ALL if page.pinned else Matched.SOME, None
-        corrected = corrected_text(final.resolved, self.condition)
+        corrected = final.retyped or corrected_text(final.resolved, self.condition)
         return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
 
     def explain(self, final: FinalQuery, address: tantivy.DocAddress) -> dict[str, Any]:

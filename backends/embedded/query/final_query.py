@@ -8,6 +8,7 @@ from functools import partial
 
 import tantivy
 
+from backends.analysis.keyboards import in_other_layouts
 from backends.analysis.parser import ParsedQuery, parse_query
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
@@ -36,6 +37,7 @@ class FinalQuery:
         offset, ranked: The hits from this offset on, best first, if they were requested.
         first: Query whose hits come before all others, by relevance, whatever their scores.
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
+        retyped: The query in the keyboard layout in which it was probably meant, if that is what the query finds.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
         explained: Explanations; the first one whose query matches a hit explains it.
     """
@@ -47,6 +49,7 @@ class FinalQuery:
     ranked: tantivy.SearchResult | None = None
     first: FinalQuery | None = None
     resolved: ResolvedQuery | None = None
+    retyped: str | None = None
     has_every_word: bool | None = None
     explained: tuple[Explained, ...] = ()
 
@@ -103,15 +106,29 @@ class QueryChoice:
 
     def _by_words(self, parsed: ParsedQuery) -> FinalQuery:
         """Choose the first relaxation that finds enough hits. A quoted name is then ignored."""
-        final = self._relax(parsed)
+        final = self._relax(parsed, self._query.text)
+        if final.match_count_or_none == 0:
+            final = self._in_other_layout() or final
         if (
             final.match_count_or_none is None
             or final.match_count_or_none >= self._enough
             or not is_quoted_name(parsed, self._ranking)
         ):
             return final
-        others = self._relax(parse_query(self._query.text, with_phrases=False))
+        others = self._relax(parse_query(self._query.text, with_phrases=False), self._query.text)
         return others if final.match_count_or_none == 0 else _one_after_the_other(final, others)
+
+    def _in_other_layout(self) -> FinalQuery | None:
+        """Return the query as its keys type it in another keyboard layout, if a document has all of its words."""
+        fields = searched_fields(self._query)
+        for text in in_other_layouts(self._query.text):
+            parsed = parse_query(text)
+            words = [term.term for term in parsed.query_terms]
+            if words and all(any(self._snapshot.terms(field, word, 1) for field in fields) for word in words):
+                final = self._relax(parsed, text)
+                if final.has_every_word:
+                    return replace(final, retyped=text)
+        return None
 
     def ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """Return hits that contain the page, best first. If they may be reordered, they begin with the first hit.
@@ -133,12 +150,10 @@ class QueryChoice:
         """
         return 1 if self._query.sort else self._ranking.min_hits_before_relaxing
 
-    def _relax(self, parsed: ParsedQuery) -> FinalQuery:
+    def _relax(self, parsed: ParsedQuery, text: str) -> FinalQuery:
         """Choose the first relaxation that finds enough hits, or else the last one."""
         query = self._query
-        resolved = resolve_query(
-            parsed, query.text, self._snapshot, query.settings, searched_fields(query), self._ranking
-        )
+        resolved = resolve_query(parsed, text, self._snapshot, query.settings, searched_fields(query), self._ranking)
         clauses = Clauses.of(resolved)
         self.weight = sum(term.idf for term in resolved.terms) or 1.0
         tried: list[Relaxation] = []

@@ -101,3 +101,22 @@ def test_mistyped_word_is_found_in_every_field_of_a_page(
     longer = case.search(f"{beginning} {typed}", **options)
     if longer.matched is Matched.CORRECTED:
         assert case.search(f"{beginning} {word}").matched is Matched.ALL
+
+
+@pytest.mark.parametrize(("title", "typed", "meant"), [
+    ("Привет мир", "ghbdtn", "привет"), ("Привет мир", "Ghbdtn vbh", "привет мир"), ("Буква", ",erdf", "буква"),
+    ("Київ їжа", "rb]d ];f", "київ їжа"), ("Ελλάδα", "ell;ada", "ελλαδα"), ("שלום עולם", "akuo", "שלום"),
+    ("مرحبا", "lvpfh", "مرحبا"), ("لا اله", "b hgi", "لا اله"), ("سلام", "sghl", "سلام"),
+    ("Hello world", "руддщ", "hello"), ("Hello world", "יקךךם", "hello"), ("Hello world", "اثممخ", "hello"),
+])  # fmt: skip
+def test_query_in_another_keyboard_layout_is_corrected(title: str, typed: str, meant: str) -> None:
+    result = index_of(page("a", title), page("b", "Harbor")).search(typed, highlight=Highlight())
+    assert [hit.id for hit in result.hits] == ["a"]
+    assert (result.matched, result.corrected_query) == (Matched.CORRECTED, meant)
+    assert "<em>" in (result.hits[0].formatted or {})["title"]
+
+
+@pytest.mark.parametrize("typed", ["ghbdtn harbor", "ghbdtn asdf", "-ghbdtn", "harbor"])
+def test_query_that_finds_pages_keeps_its_keyboard_layout(typed: str) -> None:
+    result = index_of(page("a", "Привет мир"), page("b", "Harbor")).search(typed)
+    assert result.corrected_query is None
