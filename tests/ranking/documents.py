@@ -300,6 +300,8 @@ MANUAL = (
 # --- a catalog and an API reference: words made of parts
 
 CATALOG = (
+    page("phone", "Office", "Call 079 123 45 67."),
+    page("quay-number", "Crane", "Order hafenqx58kran."),
     page("subway-joined", "Lines", "Take the U-Bahn to the museum."),
     page("subway-part", "Bahn", "A Bahn that is none of them."),
     page("part-number", "Sensor", "Order KTINS114DRE."),

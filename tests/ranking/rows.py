@@ -320,6 +320,9 @@ MANUAL = (
 CATALOG = tuple(
     Row(query, ids, shows, shelf="catalog")
     for query, ids, shows in (
+        ("0791 234567", "phone", "A phone number is found in any groups, even in two."),
+        ("qx58", "quay-number", "Letters and digits are found within others."),
+        ("x58", "", "At least four of them."),
         ("ubahn", "subway-joined subway-part", "A word written with a hyphen is the same word without it."),
         ("kt-ins114-dre", "part-number …", "A number typed with separators is found without them."),
         ("kt ins114 dre", "part-number part-letters", "So is one typed in groups."),

@@ -49,6 +49,7 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos._MIN_PREFIX_LETTERS", "thrice"): _WORK,
     ("typos.MAX_INDEXED_CHARS", "nothing"): _WORK,
     ("typos.MAX_INDEXED_CHARS", "thrice"): _WORK,
+    ("spellings.MAX_INDEXED_CHARS", "thrice"): _WORK,
     ("scoring.MAX_NEIGHBOR_PAIRS", "thrice"): _LONG,
     ("scoring.MAX_TITLES_BEGINNING", "thrice"): _WORK,
     ("relaxations._RARITY", "nothing"): _ANSWERS,

@@ -2,6 +2,7 @@
 
 * ``tuer``: *Tür*, and ``tür``: *Tuer*. A spelled-out letter must be written with its accent in a document.
 * ``lequipe``: *L'Équipe*, and Hebrew words whose geresh was not typed. The parts must be consecutive in a document.
+* ``qx58``: ``hafenqx58kran``, if there is nothing else.
 * ``申込``: 申し込み. Japanese verbs may be written with or without their endings.
 """
 
@@ -13,8 +14,9 @@ from itertools import chain, islice, pairwise, product
 
 import tantivy
 
-from backends.analysis.normalization import fold
+from backends.analysis.normalization import fold, terms_of
 from backends.analysis.parser import QueryTerm
+from backends.embedded.index.documents import MAX_INDEXED_CHARS
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.typos import follow_each_other
 from backends.text import normalized
@@ -39,6 +41,9 @@ _WITH_GERESH = frozenset("גזצתדטחערו")
 _HEBREW = re.compile("[\u05d0-\u05ea]{3,}")
 _MIN_ELIDED_REST = 3
 """Minimum length, in letters, of a word after an elided one."""
+
+_MIN_INNER_CHARS = 4
+"""Minimum length of letters and digits that are looked for within longer ones."""
 
 _BETWEEN_KANJI = (*"しけいっりちきみれえげびめせぎつねべ", "わせ", "もり")
 _BEFORE_KANA = (*"わまなとこか",)
@@ -107,6 +112,22 @@ def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_l
             for pair in ((first, each) for each in dict.fromkeys(rests)):
                 if follow_each_other(snapshot, pair, fields):
                     yield pair
+
+
+def within_part_numbers(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> list[str]:
+    """Return terms with letters and digits within others (``qx58``: ``hafenqx58kran``).
+
+    It compares all terms of the index, so it is only for words that are not found otherwise.
+    """
+    if len(word) < _MIN_INNER_CHARS or word.isalpha() or word.isdecimal() or not word.isalnum():
+        return []
+    terms: dict[str, None] = {}
+    for field in fields:
+        query = tantivy.Query.regex_query(snapshot.schema, field, f".*{word}.*")
+        for _, address in snapshot.searcher.search(query, limit=_MAX_LISTED, count=False).hits:
+            text = snapshot.searched_text(field, address)[:MAX_INDEXED_CHARS]
+            terms |= dict.fromkeys(term for term in terms_of(text) if word in term)
+    return list(terms)
 
 
 def spellings_of_phrase(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> list[tuple[str, ...]]:

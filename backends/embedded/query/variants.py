@@ -17,7 +17,13 @@ from backends.analysis.parser import QueryTerm, TermKind
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.spellings import spelled_out, with_accents, with_apostrophe, with_endings
+from backends.embedded.query.spellings import (
+    spelled_out,
+    with_accents,
+    with_apostrophe,
+    with_endings,
+    within_part_numbers,
+)
 from backends.embedded.query.typos import (
     corrections,
     errors_allowed,
@@ -267,6 +273,9 @@ def _expand(
     if parts is not None and parts not in (split, query_term.parts):
         variants.append(TermVariant(parts, ranking.concatenated, 1))
         expensive = True
+    if allow_expensive and not variants:
+        inner = within_part_numbers(snapshot, word, fields)
+        variants += [TermVariant((term,), ranking.concatenated, 1) for term in inner]
     version = _LIBRARY_VERSION.fullmatch(word)
     if version is not None and _are_together(snapshot, (version[1], "js", version[2]), fields):
         variants.append(TermVariant((version[1], "js", version[2]), ranking.concatenated, 1))
