@@ -34,7 +34,7 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
         return None
     chosen = _chosen_together(resolved, condition, candidates)
     changed = {
-        old: _as_written(resolved, new)
+        old: as_written(resolved, new)
         for at, variant in chosen.items()
         for old, new in zip(required[at].query_term.terms, variant.terms, strict=True)
         if old != new
@@ -87,7 +87,7 @@ def _chosen_together(
     return chosen
 
 
-def _as_written(resolved: ResolvedQuery, term: str) -> str:
+def as_written(resolved: ResolvedQuery, term: str) -> str:
     """Return a term as a document spells it, with accents, in lower case."""
     fields = tuple(resolved.queries.fields)
     key = ("written", term, fields)

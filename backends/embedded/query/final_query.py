@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from backends.analysis.parser import ParsedQuery, parse_query
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
 from backends.embedded.query.addresses import address_query
+from backends.embedded.query.correction import as_written
 from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
@@ -37,7 +39,7 @@ class FinalQuery:
         offset, ranked: The hits from this offset on, best first, if they were requested.
         first: Query whose hits come before all others, by relevance, whatever their scores.
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
-        retyped: The query in the keyboard layout in which it was probably meant, if that is what the query finds.
+        retyped: What was searched for instead, because the query as typed finds nothing.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
         explained: Explanations; the first one whose query matches a hit explains it.
     """
@@ -108,7 +110,7 @@ class QueryChoice:
         """Choose the first relaxation that finds enough hits. A quoted name is then ignored."""
         final = self._relax(parsed, self._query.text)
         if final.match_count_or_none == 0:
-            final = self._in_other_layout() or final
+            final = self._in_other_layout() or self._with_inflected_phrase(final) or final
         if (
             final.match_count_or_none is None
             or final.match_count_or_none >= self._enough
@@ -149,6 +151,18 @@ class QueryChoice:
         For a sorted query, one match is enough, because the best matches would not come first.
         """
         return 1 if self._query.sort else self._ranking.min_hits_before_relaxing
+
+    def _with_inflected_phrase(self, final: FinalQuery) -> FinalQuery | None:
+        """Return the query with another form of a phrase's last word (``"opening hour"``), if a document has it."""
+        assert final.resolved is not None
+        for phrase in final.resolved.parsed.phrases:
+            last_word = re.compile(rf'(?<!\w){re.escape(phrase.words[-1])}(?=["“”])', re.IGNORECASE)
+            for form in final.resolved.inflected(phrase.words[-1]):
+                text = last_word.sub(as_written(final.resolved, form), self._query.text)
+                inflected = self._relax(parse_query(text), text)
+                if inflected.has_every_word:
+                    return replace(inflected, retyped=text)
+        return None
 
     def _relax(self, parsed: ParsedQuery, text: str) -> FinalQuery:
         """Choose the first relaxation that finds enough hits, or else the last one."""

@@ -119,6 +119,11 @@ class ResolvedQuery:
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
         return long[: self.ranking.max_split_compounds]
 
+    def inflected(self, word: str) -> Iterator[str]:
+        """Yield the other words of the index that share a stem with a folded word, most frequent first."""
+        languages = self.languages or likely_languages([word], self.snapshot.languages)
+        return _inflected(self.snapshot, word, tuple(self.queries.fields), languages, self.ranking)
+
     def phrase_variants(self, phrase: Phrase) -> list[TermVariant]:
         """The spellings in which documents may contain a quoted phrase, as typed first."""
         spellings = spellings_of_phrase(self.snapshot, phrase.terms, tuple(self.queries.fields))
@@ -311,11 +316,9 @@ class _Resolver:
         last = phrase.terms[-1]
         if phrase.words != phrase.terms or not last.isalpha():
             return
-        term = QueryTerm(TermKind.WORD, (last,), last)
-        for variant in expand(self.snapshot, term, self.fields, self.languages, False, False, self.ranking).variants:
-            if variant.boost == self.ranking.stem and not variant.errors:
-                terms = (*phrase.terms[:-1], *variant.terms)
-                yield terms, terms
+        for form in _inflected(self.snapshot, last, self.fields, self.languages, self.ranking):
+            terms = (*phrase.terms[:-1], form)
+            yield terms, terms
 
     def _readings(self, term: QueryTerm, synonyms: SynonymIndex) -> list[tuple[str, ...]]:
         """The term, and the synonym words of which it is another form, or a misspelling if no document contains it."""
@@ -379,6 +382,15 @@ class _Resolver:
             and not (second in self.stop_words and len(second) == 1)
             and not (first.isdigit() and second.isdigit())
         )
+
+
+def _inflected(
+    snapshot: Snapshot, word: str, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
+) -> Iterator[str]:
+    term = QueryTerm(TermKind.WORD, (word,), word)
+    for variant in expand(snapshot, term, fields, languages, False, False, ranking).variants:
+        if variant.boost == ranking.stem and not variant.errors:
+            yield variant.terms[0]
 
 
 def _is_stop_word(term: QueryTerm, stop_words: frozenset[str]) -> bool:

@@ -120,3 +120,14 @@ def test_query_in_another_keyboard_layout_is_corrected(title: str, typed: str, m
 def test_query_that_finds_pages_keeps_its_keyboard_layout(typed: str) -> None:
     result = index_of(page("a", "Привет мир"), page("b", "Harbor")).search(typed)
     assert result.corrected_query is None
+
+
+@pytest.mark.parametrize(("typed", "corrected"), [
+    ('"opening hour"', '"opening hours"'), ('museum "opening hour"', 'museum "opening hours"'),
+    ('"hour opening"', None),
+    ('"opening hours"', None), ("“Opening Hour”", "“Opening hours”"),
+])  # fmt: skip
+def test_last_word_of_a_phrase_that_no_page_has_is_inflected(typed: str, corrected: str | None) -> None:
+    result = index_of(page("a", "Opening hours of the museum"), page("b", "An hour")).search(typed)
+    assert result.corrected_query == corrected
+    assert [hit.id for hit in result.hits] == ([] if typed == '"hour opening"' else ["a"])
