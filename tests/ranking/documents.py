@@ -330,6 +330,8 @@ CATALOG = (
 # --- a German shop: words within compounds
 
 SHOP = (
+    page("lane-suspended", "Die Stadt", "Hier sind die Haupt- und Nebengasse, und sie sind nicht weit."),
+    page("lane-other", "Das Dorf", "Hier sind das Tor und die Nebenhäuser, und sie sind nicht weit."),
     page("voucher-compound", "Geschenkgutscheine", "Hier sind die Geschenkgutscheine für dich und für die Mutter."),
     page("voucher-word", "Der Laden", "Hier gibt es einen Gutschein für dich und auch für die ganze Familie."),
     page("turn-word", "Das Auto", "Hier kann man wenden, und dann ist es nicht mehr weit zu uns."),

@@ -2,6 +2,7 @@
 
 * ``tuer``: *Tür*, and ``tür``: *Tuer*. A spelled-out letter must be written with its accent in a document.
 * ``lequipe``: *L'Équipe*, and Hebrew words whose geresh was not typed. The parts must be consecutive in a document.
+* ``hauptschule``: *Haupt- und Realschule*.
 * ``qx58``: ``hafenqx58kran``, if there is nothing else.
 * ``申込``: 申し込み. Japanese verbs may be written with or without their endings.
 """
@@ -42,6 +43,11 @@ _HEBREW = re.compile("[\u05d0-\u05ea]{3,}")
 _MIN_ELIDED_REST = 3
 """Minimum length, in letters, of a word after an elided one."""
 
+_MIN_SUSPENDED_LETTERS = 3
+"""Minimum length of each part of a compound that is shortened beside another one."""
+
+_CONJUNCTIONS = ("und", "oder", "bzw", "en", "of", "och", "eller", "og")
+_SUSPENDED = re.compile(r"([^\W\d_]+)- ([^\W\d_]+)\.? ([^\W\d_]+)")
 _MIN_INNER_CHARS = 4
 """Minimum length of letters and digits that are looked for within longer ones."""
 
@@ -112,6 +118,23 @@ def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_l
             for pair in ((first, each) for each in dict.fromkeys(rests)):
                 if follow_each_other(snapshot, pair, fields):
                     yield pair
+
+
+def suspended(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Yield the words by which documents shorten a compound (``hauptschule``: *Haupt- und Realschule*)."""
+    for at in range(_MIN_SUSPENDED_LETTERS, len(word) - _MIN_SUSPENDED_LETTERS + 1):
+        head, part = word[:at], word[at:]
+        if not snapshot.max_doc_frequency(fields, head):
+            continue
+        for field, conjunction in product(fields, _CONJUNCTIONS):
+            if not snapshot.frequency(field, conjunction):
+                continue
+            query = tantivy.Query.phrase_query(snapshot.schema, field, [head, conjunction])
+            for _, address in snapshot.searcher.search(query, limit=_MAX_LISTED, count=False).hits:
+                for match in _SUSPENDED.finditer(snapshot.searched_text(field, address)):
+                    words = (fold(match[1]), fold(match[2]), fold(match[3]))
+                    if words[:2] == (head, conjunction) and words[2].endswith(part):
+                        yield words
 
 
 def within_part_numbers(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> list[str]:

@@ -19,6 +19,7 @@ from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.spellings import (
     spelled_out,
+    suspended,
     with_accents,
     with_apostrophe,
     with_endings,
@@ -238,9 +239,15 @@ def _expand(
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     total_count = sum(counts.values())
-    apart = list(with_apostrophe(snapshot, word, fields, is_last)) if total_count < ranking.typo_max_doc_freq else []
+    apart: list[tuple[str, ...]] = []
+    if total_count < ranking.typo_max_doc_freq:
+        apart += with_apostrophe(snapshot, word, fields, is_last)
+        apart += suspended(snapshot, word, fields) if snapshot.has_compounds and word.isalpha() else ()
     if apart:
-        variants = [*variants_by_term.values(), *(TermVariant(pair, ranking.synonym) for pair in apart)]
+        variants = [
+            *variants_by_term.values(),
+            *(TermVariant(terms, ranking.synonym) for terms in dict.fromkeys(apart)),
+        ]
         return Expansion(tuple(variants), max(frequency, 1), word if is_last else None)
     if allow_expensive and total_count < ranking.typo_max_doc_freq and errors_allowed(word):
         near = ranking.typo if total_count else ranking.unknown_typo
