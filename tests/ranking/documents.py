@@ -331,6 +331,7 @@ CATALOG = (
 
 SHOP = (
     page("lane-suspended", "Die Stadt", "Hier sind die Haupt- und Nebengasse, und sie sind nicht weit."),
+    page("lane-short", "Der Ort", "Hier sind die Ab- und Nebengasse, und sie sind nicht weit."),
     page("lane-other", "Das Dorf", "Hier sind das Tor und die Nebenhäuser, und sie sind nicht weit."),
     page("voucher-compound", "Geschenkgutscheine", "Hier sind die Geschenkgutscheine für dich und für die Mutter."),
     page("voucher-word", "Der Laden", "Hier gibt es einen Gutschein für dich und auch für die ganze Familie."),

@@ -352,6 +352,7 @@ SHOP = tuple(
         ("typ", "kind-word kind-compound", "A noun of three letters ends fewer."),
         ("ebene", "level-word", "A compound does not begin with three letters that are a word only with an ending."),
         ("hauptgasse", "lane-suspended", "A compound is found where its last word stands only once."),
+        ("abgasse", "", "Its first part has three letters or more."),
         ("torgasse", "", "It must be written with a hyphen."),
         ("quokkazeichen", "mark-word", "A compound that no page has finds its last word."),
         ("quoll zeichen quokkazeichen", "mark-word mark-compound", "The last word of a compound counts little."),

@@ -239,14 +239,11 @@ def _expand(
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     total_count = sum(counts.values())
-    apart: list[tuple[str, ...]] = []
-    if total_count < ranking.typo_max_doc_freq:
-        apart += with_apostrophe(snapshot, word, fields, is_last)
-        apart += suspended(snapshot, word, fields) if snapshot.has_compounds and word.isalpha() else ()
+    apart = list(with_apostrophe(snapshot, word, fields, is_last)) if total_count < ranking.typo_max_doc_freq else []
     if apart:
         variants = [
             *variants_by_term.values(),
-            *(TermVariant(terms, ranking.synonym) for terms in dict.fromkeys(apart)),
+            *(TermVariant(pair, ranking.synonym) for pair in apart),
         ]
         return Expansion(tuple(variants), max(frequency, 1), word if is_last else None)
     if allow_expensive and total_count < ranking.typo_max_doc_freq and errors_allowed(word):
@@ -274,6 +271,9 @@ def _expand(
         splits = {split_in_terms(snapshot, word, field, _MAX_PARTS): None for field in fields}
         splits[split_before_form(snapshot, word, fields, forms_of)] = None
         variants += [TermVariant(terms, ranking.concatenated, 1) for terms in splits if terms is not None]
+    if snapshot.has_compounds and total_count < ranking.typo_max_doc_freq and word.isalpha():
+        shortened = dict.fromkeys(suspended(snapshot, word, fields))
+        variants += [TermVariant(terms, ranking.closed_compound, 1) for terms in shortened]
     if query_term.parts and _are_together(snapshot, query_term.parts, fields):
         variants.append(TermVariant(query_term.parts, ranking.concatenated, 1))
     parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
