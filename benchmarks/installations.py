@@ -156,7 +156,15 @@ class Installation:
             for target in targets:
                 account_id = session.get_one(Site, target.id).account_id
                 _, key = create_key(
-                    session, account_id, limits, secret, target.id, name="search", type="search", expires_at=None
+                    session,
+                    account_id,
+                    limits,
+                    secret,
+                    target.id,
+                    name="search",
+                    type="search",
+                    expires_at=None,
+                    caller_rights=None,
                 )
                 made.append(target._replace(key=key))
         database.dispose()

@@ -186,7 +186,7 @@ def test_engine_key_is_not_issued_while_its_key_is_being_disabled(part: Runtime,
         key = KeyRecord(stored.id, stored.account_id, stored.site_id, stored.type, True, None, False, 1)
 
     with part.database.write() as session:
-        toggle_key(session, tenant.account_id, key.id, active=False)
+        toggle_key(session, tenant.account_id, key.id, active=False, caller_rights=None)
         with doing(lambda: direct_keys(part.database, engine, key, site)) as handed_out:
             await_waiting(part, session)
             session.commit()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.services.analytics.report_parts import mean, part
+from app.services.analytics.report_parts import mean, share_of
 
 
-def test_part_is_between_0_and_1_and_none_without_a_divisor() -> None:
-    assert [part(0, 4), part(1, 4), part(4, 4), part(5, 4)] == [0.0, 0.25, 1.0, 1.0]
-    assert part(0, 0) is part(3, 0) is None
+def test_share_is_between_0_and_1_and_none_without_a_divisor() -> None:
+    assert [share_of(0, 4), share_of(1, 4), share_of(4, 4), share_of(5, 4)] == [0.0, 0.25, 1.0, 1.0]
+    assert share_of(0, 0) is share_of(3, 0) is None
 
 
 def test_mean_of_zero_values_is_none() -> None:
