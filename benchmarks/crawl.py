@@ -228,7 +228,7 @@ def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation
                     if not token:
                         _, token = keys.create_key(
                             session, account.id, limits, part.settings.secret_key, record.id,
-                            name="Search", type="search", expires_at=None,
+                            name="Search", type="search", expires_at=None, caller_rights=None,
                         )  # fmt: skip
             yield Installation(part, server.base_url, token, server.environment, sources, polite)
             part.database.dispose()
