@@ -142,6 +142,11 @@ def compounds_of(
                 yield head + part, count
 
 
+def may_begin_with(start: str, word: str) -> bool:
+    """Whether a word that begins with a stem may be a compound of it and another word."""
+    return len(start) >= MIN_LAST_STEM_LETTERS and len(word) >= len(start) + MIN_LONG_PART_LETTERS
+
+
 def last_parts(language: str, term: str, is_word: Callable[[str], object]) -> Iterator[str]:
     """Yield the words that a compound may end with, the longest first: *Quelle* for *Fehlerquelle*."""
     for at in range(MIN_PART_LETTERS, len(term) - MIN_LONG_PART_LETTERS + 1 if term.isalpha() else 0):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from app.crawl.fetch.values import Reason
+from backends.text import normalized
 
 TITLE_SEPARATOR = re.compile(r"\s+[-–—−|·•:»«/›‹~]+\s+|[|»«›‹]|(?<=\w):\s+|\s+(?=\()")
 MAX_NOT_FOUND_CHARACTERS = 2_000
@@ -115,7 +115,7 @@ def error_of(title: str, content: str) -> Reason | None:
 
 
 def _words(text: str) -> str:
-    return NO_WORD.sub(" ", unicodedata.normalize("NFC", text.lower())).strip()
+    return NO_WORD.sub(" ", normalized("NFC", text.lower())).strip()
 
 
 PHRASE = re.compile("|".join(PHRASES))

@@ -106,6 +106,17 @@ def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
     return _Query.boolean_query([(Should, words), (Should, ends)])
 
 
+def compounds_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Return a query that also matches closed compounds that begin with a word of the query, after all others."""
+    compounds = [resolved.queries.one(TermVariant((word,), 1.0)) for word in dict.fromkeys(resolved.compounds_with)]
+    matching = [(Should, query) for query in compounds if query is not None]
+    if not matching:
+        return None
+    words = last_parts_too(resolved, clauses) or any_term(resolved, clauses) or all_terms(resolved, clauses)
+    last = _Query.boolean_query([(Must, _Query.boolean_query(matching)), *clauses.required])
+    return _Query.boolean_query([(Should, words), (Should, _Query.const_score_query(last, 0.0))])
+
+
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     """Return a query for documents that contain any part of a compound."""
     parts = [
@@ -165,6 +176,7 @@ RELAXATIONS = (
         signals=(*SIGNALS, all_terms_signal),
     ),
     Relaxation("last_parts_too", last_parts_too, signals=(*SIGNALS, all_terms_signal)),
+    Relaxation("compounds_too", compounds_too, signals=(*SIGNALS, all_terms_signal)),
     Relaxation(
         "any_compound_part",
         any_compound_part,

@@ -12,7 +12,7 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from backends.analysis.chinese import converted
-from backends.analysis.compounds import compounding, last_parts
+from backends.analysis.compounds import compounding, last_parts, may_begin_with
 from backends.analysis.languages import (
     TONAL,
     has_tones,
@@ -142,6 +142,17 @@ class ResolvedQuery:
             if term.query_term.kind is TermKind.WORD:
                 for language in compounding(self.languages):
                     yield from islice(last_parts(language, term.query_term.term, self.queries.doc_frequency), 1)
+
+    @property
+    def compounds_with(self) -> Iterator[str]:
+        """Closed compounds of the index that begin with a word of the query: *Spannungstensor* for *Spannungen*."""
+        if not self.snapshot.has_compounds:
+            return
+        for term in self.required:
+            for language in compounding(self.languages) if term.query_term.kind is TermKind.WORD else ():
+                start = stem(language, term.query_term.term)
+                words = self.snapshot.terms("content", start, _MAX_READINGS)
+                yield from (word for word, _ in words if may_begin_with(start, word))
 
 
 def resolve_query(

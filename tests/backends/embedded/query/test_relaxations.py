@@ -64,3 +64,14 @@ def test_stop_words_find_nothing_beside_words_that_no_page_has() -> None:
     case = index_of(page("car", "Parking", "Where to leave the car."), page("fern", "Fern of the quay", ""), *chapters)
     assert case.ids("where is the quokka") == []
     assert case.ids("fern of the quay") == ["fern"]
+
+
+def test_compounds_that_begin_with_a_word_come_after_all_other_hits() -> None:
+    pages = [
+        {"id": "begins", "title": "Tensoren", "content": "Der Spannungstensor beschreibt die Kräfte in einem Körper."},
+        {"id": "has", "title": "Kraft", "content": "Eine Kraft kann auch in den Strukturen eines Hauses wirken."},
+        {"id": "none", "title": "Wetter", "content": "Der Regen fällt in den Bergen, und es wird kalt."},
+    ]
+    case = index_of(*pages)
+
+    assert case.ids("Was verursacht Spannungen in den Strukturen") == ["has", "begins"]
