@@ -72,7 +72,8 @@ def with_accents(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_last
         terms = [term] if snapshot.max_doc_frequency(fields, term) else []
         if is_last:
             listed = chain.from_iterable(snapshot.terms(field, term, _MAX_LISTED) for field in fields)
-            terms += [each for each, _ in listed if each != term]
+            # A completion of the word as typed spells the letters out.
+            terms += [each for each, _ in listed if each != term and not each.startswith(word)]
         written = re.compile(f"(?<![^\\W_]){''.join(pattern for _, pattern in spelling)}", re.IGNORECASE)
         yield from (each for each in dict.fromkeys(terms) if _is_written(snapshot, fields, each, written))
 
