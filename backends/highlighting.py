@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, Protocol
 
@@ -105,7 +105,6 @@ class Matches(WordPlaces, Protocol):
         ...
 
 
-_Holder = MutableMapping[str, Any] | MutableSequence[Any]
 _Slot = tuple[Any, Any, str]
 """A mapping or a list, the key or the index of a text in it, and the text."""
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from backends.base import Hit
 from backends.query import SearchQuery
+from schemas.validation.documents import MAX_DOCUMENT_BYTES
 
 MAX_POSITIONS_MOVED = 3
 """Maximum number of positions by which a hit moves, up or down."""
 
-MAX_MOVED_BYTES = 2 * MAX_POSITIONS_MOVED * 1_048_576
+MAX_MOVED_BYTES = 2 * MAX_POSITIONS_MOVED * MAX_DOCUMENT_BYTES
 """Size of the hits, in bytes, that may move onto the page or off it."""
 
 

@@ -50,11 +50,7 @@ _SPELLED_OUT = re.compile("[a-z]?plusplus|[a-z]sharp")
 
 def may_be_mistyped(word: str) -> bool:
     """Whether a word may contain typing errors: it is not too long, has no digits, and is no name such as ``C#``."""
-    return (
-        len(word) <= MAX_CHECKED_LETTERS
-        and not any(char.isdigit() for char in word)
-        and _SPELLED_OUT.fullmatch(word) is None
-    )
+    return len(word) <= MAX_CHECKED_LETTERS and not any(char.isdigit() for char in word) and may_be_split(word)
 
 
 def may_be_split(word: str) -> bool:

@@ -13,7 +13,14 @@ from typing import Any
 
 from backends.analysis.normalization import ANALYZER, compose, terms_of
 from backends.embedded.results.folding import fold_text
-from backends.embedded.results.matches import Match, MatchTerms, SearchedText, find_matches, find_matches_in_each
+from backends.embedded.results.matches import (
+    FoldedText,
+    Match,
+    MatchTerms,
+    find_matches,
+    find_matches_in_each,
+    first_matches,
+)
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import merged, without_lone_stop_words
 from backends.sections import Place
@@ -197,7 +204,7 @@ class TermMatches:
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
         """At least the first match of some query words in each part of a text."""
         only = self._match_terms.only(numbers)
-        return SearchedText(text).first_matches(only, starts, self._highlight_terms.typed)
+        return first_matches(text, only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
         """Return the typed words that make up one word of the query."""
@@ -229,7 +236,7 @@ class TermMatches:
         """Add the stop words beside the matches in a part of a text."""
         assert self._stop_words is not None
         first, last = max(0, part[0] - MAX_SENTENCES_CHARS), min(len(text), part[1] + MAX_SENTENCES_CHARS)
-        near = SearchedText(text).part(first, last)
+        near = FoldedText(text, first, last)
         stop_words = near.in_text(near.find(self._stop_words))
         # The first and the last word may be cut.
         stop_words = [each for each in stop_words if (not first or each[0] > first) and each[1] < last]

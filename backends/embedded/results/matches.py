@@ -189,67 +189,37 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
     return matches_by_text
 
 
-def _find_everywhere(
-    folded: str, places: Places | None, match_terms: MatchTerms, max_matches: int = MAX_MATCHES
-) -> list[Match]:
-    matches = _find_all(folded, match_terms, 0, len(folded), max_matches)
+def _find_everywhere(folded: str, places: Places | None, match_terms: MatchTerms) -> list[Match]:
+    matches = _find_all(folded, match_terms, 0, len(folded), MAX_MATCHES)
     return matches if places is None else places.of_matches(matches)
 
 
-class SearchedText:
-    """A text that is searched repeatedly, and folded as a whole at most once.
+def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
+    """Some matches in each part of a text, in no particular order.
+
+    They include the first match of each spelling and, if a word occurs as typed, a match as typed.
 
     Args:
         text: Only its first :data:`MAX_SEARCHED_CHARS` characters are searched.
+        starts: Start positions of the parts, in order; the first part begins with the text.
+        typed: Folded words as they were typed.
     """
-
-    def __init__(self, text: str):
-        self.text = text
-        self._whole: tuple[str, Places | None] | None = None
-
-    def part(self, start: int = 0, end: int = MAX_SEARCHED_CHARS) -> FoldedText:
-        """Fold a part of the text."""
-        end = min(end, MAX_SEARCHED_CHARS)
-        if self._whole is not None and self._whole[1] is None:
-            return FoldedText(self._whole[0][start:end], None, start)
-        return FoldedText(*fold_text(self.text[start:end]), start)
-
-    def all_matches(self, match_terms: MatchTerms) -> list[Match]:
-        """Return all matches, in order; they may overlap."""
-        return _find_everywhere(*self._fold_whole(), match_terms)
-
-    def first_matches(self, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
-        """Some matches in each part, in no particular order.
-
-        They include the first match of each spelling and, if a word occurs as typed, a match as typed.
-
-        Args:
-            starts: Start positions of the parts, in order; the first part begins with the text.
-            typed: Folded words as they were typed.
-        """
-        folded, places = self._fold_whole()
-        if places is not None or match_terms.letters:
-            return self.all_matches(match_terms)
-        matches: list[Match] = []
-        ends = [*starts[1:], len(folded)]
-        for match_term in match_terms.words:
-            # A prefix may match a longer word before the typed word; a whole word is always, or never, as typed.
-            prefers_typed = match_term.last_term_is_prefix and not typed.isdisjoint(
-                match_term.words or (match_term.text,)
-            )
-            at = folded.find(match_term.text)
-            while at >= 0:
-                end = ends[bisect_right(starts, at) - 1]
-                _find_first(folded, match_term, at, end, typed if prefers_typed else None, matches)
-                at = folded.find(match_term.text, end)
-        for sequence, number in match_terms.sequences.items():
-            matches += _find_sequence(folded, sequence, number, 0, len(folded), MAX_MATCHES)
-        return matches
-
-    def _fold_whole(self) -> tuple[str, Places | None]:
-        if self._whole is None:
-            self._whole = fold_text(self.text[:MAX_SEARCHED_CHARS])
-        return self._whole
+    folded, places = fold_text(text[:MAX_SEARCHED_CHARS])
+    if places is not None or match_terms.letters:
+        return _find_everywhere(folded, places, match_terms)
+    matches: list[Match] = []
+    ends = [*starts[1:], len(folded)]
+    for match_term in match_terms.words:
+        # A prefix may match a longer word before the typed word; a whole word is always, or never, as typed.
+        prefers_typed = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
+        at = folded.find(match_term.text)
+        while at >= 0:
+            end = ends[bisect_right(starts, at) - 1]
+            _find_first(folded, match_term, at, end, typed if prefers_typed else None, matches)
+            at = folded.find(match_term.text, end)
+    for sequence, number in match_terms.sequences.items():
+        matches += _find_sequence(folded, sequence, number, 0, len(folded), MAX_MATCHES)
+    return matches
 
 
 def _find_first(
@@ -275,13 +245,13 @@ class FoldedText:
     """A folded part of a text; positions refer to the folded text.
 
     Args:
-        text: The folded part, from :func:`fold_text`.
-        places: The positions, from :func:`fold_text`.
-        start: Start of the part in the text.
+        text: Only its first :data:`MAX_SEARCHED_CHARS` characters are searched.
+        start, end: The part.
     """
 
-    def __init__(self, text: str, places: Places | None, start: int):
-        self._text, self._places, self._start = text, places, start
+    def __init__(self, text: str, start: int = 0, end: int = MAX_SEARCHED_CHARS):
+        self._start = start
+        self._text, self._places = fold_text(text[start : min(end, MAX_SEARCHED_CHARS)])
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """Return all matches between two positions, in order; they may overlap."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText, find_matches_in_each
+from backends.embedded.results.matches import FoldedText, Match, MatchTerms, find_matches_in_each
 from backends.sentences import Span, is_prose
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
@@ -78,12 +78,11 @@ class SnippetGenerator:
             found_matches: Matches in the beginning.
         """
         best = _best_stretch(found_matches, words, text)
-        searched = SearchedText(text)
         if len(found_matches) <= _MAX_STARTS and not self._is_good_enough(best):
-            best = self._better_stretch(searched, reach, words, best, found_matches)
+            best = self._better_stretch(text, reach, words, best, found_matches)
         start, end = _around(text, best, words)
         if end > reach:
-            part = searched.part(max(0, start - _EDGE_CHARS), end + _EDGE_CHARS)
+            part = FoldedText(text, max(0, start - _EDGE_CHARS), end + _EDGE_CHARS)
             found_matches = part.in_text(part.find(self._match_terms))
         return found_matches, (start, end)
 
@@ -92,7 +91,7 @@ class SnippetGenerator:
         return best is not None and best.different >= self._enough_words
 
     def _better_stretch(
-        self, searched: SearchedText, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
+        self, text: str, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
     ) -> _Fragment | None:
         """Return a snippet from the rest of a text if it has more different words, or as many but more matches.
 
@@ -102,15 +101,15 @@ class SnippetGenerator:
         Args:
             found_matches: Matches in the beginning; words that are rare there are usually rare in the rest.
         """
-        text, width = searched.text, _width(words)
+        width = _width(words)
         counts = Counter(number for _, _, number in found_matches)
         rarest = sorted(self._match_terms.numbers, key=lambda number: (counts[number], number))
         anchors = rarest[: len(rarest) - (0 if best is None else best.different)]
-        near = searched.part(_word_end(text, reach - width - _EDGE_CHARS, reach - width), _FAR_CHARS)
+        near = FoldedText(text, _word_end(text, reach - width - _EDGE_CHARS, reach - width), _FAR_CHARS)
         best, found_words = self._best_around(frozenset(anchors), near, words, best)
         missing = self._match_terms.numbers.difference(counts, found_words)
         if missing and len(text) > _FAR_CHARS and not self._is_good_enough(best):
-            far = searched.part(_word_end(text, _FAR_CHARS - width - _EDGE_CHARS, _FAR_CHARS - width))
+            far = FoldedText(text, _word_end(text, _FAR_CHARS - width - _EDGE_CHARS, _FAR_CHARS - width))
             best, _ = self._best_around(missing, far, words, best)
         return best
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from backends.analysis.normalization import terms_of
 from backends.embedded.results.folding import fold_text
-from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
+from backends.embedded.results.matches import MatchTerms, find_matches, first_matches
 from tests.backends.embedded.results.highlighted import texts
 
 
@@ -36,6 +36,6 @@ def test_each_part_of_a_text_has_its_first_match_and_its_first_exact_match(
 ) -> None:
     text = "A harbor, a harbor. | Harbors, and a harbor"
 
-    found = SearchedText(text).first_matches(MatchTerms.of({}, {"harbor": 0}, {}), [0, 12, 22], typed)
+    found = first_matches(text, MatchTerms.of({}, {"harbor": 0}, {}), [0, 12, 22], typed)
 
     assert [start for start, _, _ in found] == [2, 12, *of_the_last]
