@@ -136,23 +136,26 @@ class ResolvedQuery:
     @property
     def last_parts(self) -> Iterator[str]:
         """The words that the closed compounds of the query end with, the longest one of each."""
-        if not self.snapshot.has_compounds:
-            return
-        for term in self.required:
-            if term.query_term.kind is TermKind.WORD:
-                for language in compounding(self.languages):
-                    yield from islice(last_parts(language, term.query_term.term, self.queries.doc_frequency), 1)
+        for language, term in self._in_compounds():
+            yield from islice(last_parts(language, term, self.queries.doc_frequency), 1)
 
     @property
     def compounds_with(self) -> Iterator[str]:
         """Closed compounds of the index that begin with a word of the query: *Spannungstensor* for *Spannungen*."""
-        if not self.snapshot.has_compounds:
-            return
-        for term in self.required:
-            for language in compounding(self.languages) if term.query_term.kind is TermKind.WORD else ():
-                start = stem(language, term.query_term.term)
-                words = self.snapshot.terms("content", start, _MAX_READINGS)
-                yield from (word for word, _ in words if may_begin_with(start, word))
+        for language, term in self._in_compounds():
+            start = stem(language, term)
+            words = self.snapshot.terms("content", start, _MAX_READINGS)
+            yield from (word for word, _ in words if may_begin_with(start, word))
+
+    def _in_compounds(self) -> list[tuple[str, str]]:
+        """Return the words of the query in each of its languages with closed compounds, if the index has any."""
+        languages = compounding(self.languages) if self.snapshot.has_compounds else ()
+        return [
+            (language, term.query_term.term)
+            for language in languages
+            for term in self.required
+            if term.query_term.kind is TermKind.WORD
+        ]
 
 
 def resolve_query(
