@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from app.counters import create_counters
 from app.counters.base import CounterStore
 from app.counters.redis import client
 from app.counters.values import CountersUnavailable
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, until_it_is_back
-from tests.counters.redis.test_store import BUDGET_SECONDS, DAY, PATIENT_SECONDS, freeze
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    broken = RedisServer(tmp_path)
-    broken.start()
-    yield broken
-    broken.stop()
-
-
-@pytest.fixture
-def counters(server: RedisServer) -> Iterator[CounterStore]:
-    with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
-        yield store
-
-
-@pytest.fixture
-def impatient(server: RedisServer) -> Iterator[CounterStore]:
-    with closing(create_counters(server.url, timeout_seconds=BUDGET_SECONDS)) as store:
-        until_it_is_back(store.check)
-        yield store
+from tests.counters.redis.conftest import freeze
+from tests.counters.redis.test_store import DAY
 
 
 def test_hanging_server_fails_steps_immediately_and_is_retried_after_a_second(

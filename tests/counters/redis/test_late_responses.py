@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from app.counters import create_counters
 from app.counters.base import CounterStore
 from app.counters.values import (
     CountersUnavailable,
@@ -20,29 +17,7 @@ from app.counters.values import (
 )
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, TODAY, until_it_is_back
-from tests.counters.redis.test_store import BUDGET_SECONDS, PATIENT_SECONDS, freeze
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    slow = RedisServer(tmp_path)
-    slow.start()
-    yield slow
-    slow.stop()
-
-
-@pytest.fixture
-def counters(server: RedisServer) -> Iterator[CounterStore]:
-    """A store with a long timeout, to inspect the effects of other stores."""
-    with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
-        yield store
-
-
-@pytest.fixture
-def impatient(server: RedisServer) -> Iterator[CounterStore]:
-    with closing(create_counters(server.url, timeout_seconds=BUDGET_SECONDS)) as store:
-        until_it_is_back(store.check)
-        yield store
+from tests.counters.redis.conftest import freeze
 
 
 def given_up(server: RedisServer, step: Callable[[], object]) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import redis
@@ -16,38 +13,15 @@ from app.counters.base import CounterStore
 from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import EVERY_METHOD, NOW, call, until_it_is_back
+from tests.counters.redis.conftest import BUDGET_SECONDS, PATIENT_SECONDS, freeze
 
-BUDGET_SECONDS, PATIENT_SECONDS = 0.3, 20.0
 DAY = WindowRequest("day", 1000, 86_400)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server for one test, which may break it."""
-    broken = RedisServer(tmp_path)
-    broken.start()
-    yield broken
-    broken.stop()
-
-
-@pytest.fixture
-def counters(server: RedisServer) -> Iterator[CounterStore]:
-    with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
-        store.consume([DAY], now=NOW)
-        yield store
-
-
-@pytest.fixture
-def impatient(counters: CounterStore, server: RedisServer) -> Iterator[CounterStore]:
-    """Another store on the same server with a short timeout."""
-    with closing(create_counters(server.url, timeout_seconds=BUDGET_SECONDS)) as store:
-        until_it_is_back(store.check)
-        yield store
-
-
-def freeze(server: RedisServer, frozen: bool) -> None:
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+def counters(counters: CounterStore) -> CounterStore:
+    counters.consume([DAY], now=NOW)
+    return counters
 
 
 def test_every_method_fails_immediately_without_a_server(counters: CounterStore, server: RedisServer) -> None:
