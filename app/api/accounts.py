@@ -93,10 +93,10 @@ def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Memb
     Args:
         members: All members that match the email address and password, one per account.
     """
-    answer = {"success": True, "user": UserSchema().dump(describe_user(user)), "csrf_token": csrf_token}
+    body = {"success": True, "user": UserSchema().dump(describe_user(user)), "csrf_token": csrf_token}
     if len(members) > 1:
-        answer["accounts"] = [{"id": m.account_id, "name": m.account.name, "role": m.role} for m in members]
-    response = json_response(answer, status)
+        body["accounts"] = [{"id": m.account_id, "name": m.account.name, "role": m.role} for m in members]
+    response = json_response(body, status)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     # The response contains the cookie and the CSRF token of a session.
     response.headers["Cache-Control"] = "no-store"

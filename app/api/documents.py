@@ -146,8 +146,8 @@ def list_documents(query: dict[str, Any]) -> Response:
         response = Response(_lines(current_runtime.database, selection, cursor, fields), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []
-        take = encode_into(documents, current_runtime.searcher.new_budget(), fields, may_end_early=ids is None)
-        page = read_page(current_runtime.database, site, selection, cursor, query["limit"], take)
+        add = encode_into(documents, current_runtime.searcher.new_budget(), fields, may_end_early=ids is None)
+        page = read_page(current_runtime.database, site, selection, cursor, query["limit"], add)
         fragments = [orjson.Fragment(document) for document in documents]
         response = json_response({"documents": fragments, "total": page.total, "next_cursor": page.next_cursor})
     response.vary.add("Accept")

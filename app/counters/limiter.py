@@ -168,7 +168,7 @@ class RequestLimiter(Limiter):
 
 
 def shown_window(windows: Iterable[WindowState]) -> WindowState | None:
-    """Return the window that the headers describe: of those of a minute, the one with the fewest hits left."""
+    """Return the one-minute window with the fewest hits left, which the headers describe; ``None`` without one."""
     shown: WindowState | None = None
     for window in windows:
         if window.seconds == 60 and (shown is None or window.remaining < shown.remaining):

@@ -245,11 +245,11 @@ def _learn_queries(
             gains = find_gains(clicks, positions[query])
             gains_by_query[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))
     stored_gains: dict[str, Mapping[str, float]] = {}
-    room = MAX_CHARACTERS
+    budget = MAX_CHARACTERS
     for query in queries:
         moved = gains_by_query.get(query, {})
-        room -= len(query) + sum(map(len, moved))
-        if room < 0:
+        budget -= len(query) + sum(map(len, moved))
+        if budget < 0:
             break
         if moved:
             stored_gains[query] = moved

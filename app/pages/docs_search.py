@@ -129,8 +129,8 @@ def _index(current_runtime: Runtime) -> _Documentation:
             language="en", synonyms=SYNONYMS, boosts=tuple(Boost(rank, path=path) for path, rank in RANKS.items())
         ),
     )  # fmt: skip
-    room = current_runtime.settings.max_answer_bytes
-    searcher = Searcher(Engines(engine), current_runtime.indexer, current_runtime.events, room)
+    max_bytes = current_runtime.settings.max_answer_bytes
+    searcher = Searcher(Engines(engine), current_runtime.indexer, current_runtime.events, max_bytes)
     return _Documentation(site, searcher, Suggester(current_runtime.database, searcher))
 
 

@@ -106,7 +106,7 @@ def show_unsubscribe() -> str:
 
 
 def stop_digest() -> str:
-    """Unsubscribe, by button or by a email client's one-click request (RFC 8058), which follows no redirects."""
+    """Unsubscribe, by button or by an email client's one-click request (RFC 8058), which follows no redirects."""
     account_id = _account_of_link()
     with runtime().database.write() as session:
         unsubscribe(session, account_id)

@@ -55,10 +55,10 @@ def add_pages(app: Flask, pages: Mapping[str, View]) -> None:
         set_policy(app, endpoint, replace(declared[endpoint], has_page=True))
 
 
-def _choice(page: View, response: View) -> View:
-    @wraps(response)
+def _choice(page: View, json_view: View) -> View:
+    @wraps(json_view)
     def either(**path: Any) -> Any:
-        return page(**path) if wants_page() else response(**path)
+        return page(**path) if wants_page() else json_view(**path)
 
     return either
 

@@ -1,6 +1,6 @@
 """The client's side of the Redis store: connections to one server, unfinished steps, and the store's last incarnation.
 
-Each command is sent once, and responded to, rejected, or abandoned in time.
+Each command is sent once, and gets its response, fails, or is abandoned in time.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Server:
         return self.record_incarnation(state, doubt, incarnation.decode(), changes)
 
     def record_incarnation(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> str:
-        """Return the incarnation that an response belongs to: a new one if the store went back in time.
+        """Return the incarnation that a response belongs to: a new one if the store went back in time.
 
         Args:
             state: State that was known before the step was sent.

@@ -1,7 +1,7 @@
 """Emails: their content as text and HTML, their queue, and their headers. This is the entrance to email.
 
-``delivery.py`` sends the queue over SMTP, ``notices.py`` writes emails about events, and ``digests.py`` the weekly
-digest.
+``delivery.py`` sends the queue over SMTP, ``notices.py`` writes emails about events, and
+``app/operations/digests.py`` the weekly digest.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def rejection_message(window: WindowState, noun: str = "request") -> str:
     Args:
         noun: The counted unit, in the singular.
     """
-    assert window.limit is not None  # A window without a limit refuses nothing.
+    assert window.limit is not None  # A window without a limit rejects nothing.
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
     wait = duration(window.retry_after(now().timestamp()))
     return f"More than {counted(window.limit, noun)} per {unit}; try again in {wait}."

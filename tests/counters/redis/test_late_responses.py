@@ -84,11 +84,11 @@ def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
     def lose(*command: object) -> object:
         raise ResponseLost
 
-    def lose_the_answer_of_the_second(*command: object) -> object:
-        impatient._server.connections.ask = lose_the_answer
+    def lose_the_response_of_the_second(*command: object) -> object:
+        impatient._server.connections.ask = lose_the_response
         return asked(*command)
 
-    def lose_the_answer(*command: object) -> object:
+    def lose_the_response(*command: object) -> object:
         asked(*command)  # A script that is not on the server yet is sent again.
         impatient._server.connections.ask = asked
         raise ResponseLost
@@ -96,7 +96,7 @@ def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
     impatient._server.connections.ask = lose
     with pytest.raises(CountersUnavailable):
         step(impatient)
-    impatient._server.connections.ask = lose_the_answer_of_the_second
+    impatient._server.connections.ask = lose_the_response_of_the_second
     for _ in range(3):
         impatient.check()
 
@@ -114,7 +114,7 @@ def test_timed_out_refund_is_applied_exactly_once(
     assert counters.usage_of_day(1, TODAY).used == 1
 
 
-def test_unsent_step_raises_unavailable_but_not_answer_lost(impatient: CounterStore, server: RedisServer) -> None:
+def test_unsent_step_raises_unavailable_but_not_response_lost(impatient: CounterStore, server: RedisServer) -> None:
     server.stop()
     with pytest.raises(CountersUnavailable) as caught:
         impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
