@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import CounterStore
-from app.counters.metering import MinimumUsage, day_from_number, day_number, day_of
+from app.counters.metering import NO_MINIMUM, MinimumUsage, day_from_number, day_number, day_of
 from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Site, UsageDay
@@ -77,7 +77,7 @@ class UsageCopies:
         self._changed.add((account_id, day or today()))
 
     def flush(self) -> None:
-        """Read the usage of the noted days, and copy the days read by the previous flush.
+        """Read the usage of the recorded days, and copy the days read by the previous flush.
 
         The copy is the lower of two readings, so it never has to decrease: if a search was in progress at the first
         reading and then failed, the second reading already includes its refund.
@@ -136,7 +136,7 @@ class CopiedUsage:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
             log.warning("cannot read copied usage, so the counter store's own counts are used: %s", error)
             return None
-        return MinimumUsage(0, 0) if copied is None else MinimumUsage(copied.searches, copied.indexing_operations)
+        return NO_MINIMUM if copied is None else MinimumUsage(copied.searches, copied.indexing_operations)
 
 
 def _lower(earlier: DayUsage, later: DayUsage) -> DayUsage:
