@@ -11,7 +11,7 @@ from flask import Response, request
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ApiError, ErrorCode
 from app.plans import describe_quota
-from app.services.search.encoding import encode_results, make_query, parse_fields
+from app.services.search.encoding import encode_results, make_query
 from app.web.admission import current_admission
 from app.web.auth import SEARCHING
 from app.web.callers import current_visitor
@@ -76,15 +76,14 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     """Choose the site, search it, record the search, and return the response."""
     admission = current_admission()
     caller = admission.known_caller
-    fields = parse_fields(parameters["fields"])
-    query = make_query(parameters, fields)
+    query = make_query(parameters)
     if query.explain and caller.kind == "search":
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION, "A search key gets no explanations; use a private key, or omit explain."
         )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(admission, site.id, parameters["session_id"])
-    outcome = run_charged_search(admission, site, query, visitor, fields)
+    outcome = run_charged_search(admission, site, query, visitor)
     results = encode_results(
         outcome.query, parameters["q"], outcome.timed, outcome.hits, outcome.query_id, outcome.links
     )

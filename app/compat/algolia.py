@@ -259,10 +259,7 @@ def _run(
     admission = current_admission()
     visitor = None if text in recorded_texts else typing_visitor(admission, site.id)
     recorded_texts.add(text)
-    fields: Set[str] | None = {"id", "title", "url", *site.kinds}
-    if search.shape is not None:
-        fields = None if search.shape.retrieved is None else search.shape.retrieved | {"id"}
-    return encode_response(search, run_charged_search(admission, site, search.query, visitor, fields), site, budget)
+    return encode_response(search, run_charged_search(admission, site, search.query, visitor), site, budget)
 
 
 def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:
@@ -277,6 +274,9 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
     # A document yields up to four hits, so fewer documents keep the response within hitsPerPage.
     window = max(1, size // _HITS_OF_PAGE) if by_section and size else size
     facets = _facets(parameters["facets"], site)
+    returned_fields: Set[str] | None = {"id", "title", "url", *site.kinds}
+    if shape is not None:
+        returned_fields = None if shape.retrieved is None else shape.retrieved | {"id"}
     query = SearchQuery(
         text=parameters["query"].strip() or MATCH_ALL,
         limit=window,
@@ -285,6 +285,7 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
         facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
         highlight=DOCSEARCH_HIGHLIGHT if shape is None else shape.highlight(parameters),
         sections=SECTIONS_OF_PAGE if by_section else 0,
+        returned_fields=returned_fields,
     )
     return AlgoliaSearch(query, parameters, index, window, shape, facets)
 

@@ -13,7 +13,7 @@ from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.clock import now
-from app.compat.custom_search_queries import make_search_query, read_narrowing, search_narrowed, shown_fields
+from app.compat.custom_search_queries import make_search_query, read_narrowing, search_narrowed
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.searches import SearchOutcome
 from app.services.access.credentials import SiteRecord
@@ -249,10 +249,10 @@ def custom_search(parameters: dict[str, Any]) -> Response:
     site = choose_searched_site(current_caller(), None)
     query = make_search_query(parameters, site, now().date())
     narrowing = read_narrowing(parameters, site)
-    admission, fields = current_admission(), shown_fields(site)
+    admission = current_admission()
     visitor = current_visitor(admission, site.id, None)
     if narrowing is None:
-        outcome = run_charged_search(admission, site, query, visitor, fields)
+        outcome = run_charged_search(admission, site, query, visitor)
     else:
-        outcome = search_narrowed(site, query, narrowing, visitor, fields)
+        outcome = search_narrowed(site, query, narrowing, visitor)
     return json_response(encode_response(parameters, outcome, site, base_url()))

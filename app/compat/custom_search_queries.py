@@ -66,6 +66,8 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
         highlight=Highlight(
             pre_tag="<b>", post_tag="</b>", only_fields=frozenset({"title", "content"}), sentences=True
         ),
+        # Responses include a snippet, but not the whole text.
+        returned_fields=frozenset({"id", "title", "url", "author", "date", *site.kinds}),
     )
 
 
@@ -191,11 +193,6 @@ def _in_language(languages: str, site: SiteRecord) -> list[Filter]:
     return [OneOf("lang", tuple(filter(None, codes)))]
 
 
-def shown_fields(site: SiteRecord) -> frozenset[str]:
-    """Return the fields of a hit in responses, which include a snippet but not the whole text."""
-    return frozenset({"id", "title", "url", "author", "date", *site.kinds})
-
-
 WINDOW = 100
 WINDOWS = 5
 """Maximum number of windows of hits to check."""
@@ -235,7 +232,7 @@ def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing
 
 
 def search_narrowed(
-    site: SiteRecord, search_query: SearchQuery, narrowing: Narrowing, visitor: Visitor | None, fields: frozenset[str]
+    site: SiteRecord, search_query: SearchQuery, narrowing: Narrowing, visitor: Visitor | None
 ) -> SearchOutcome:
     """Search like :func:`app.web.charges.run_charged_search`, with additional conditions.
 
@@ -270,7 +267,7 @@ def search_narrowed(
     if visitor is not None and request.method != "HEAD":
         searcher.record(site, query, result, visitor)
     query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, result.searched_at)
-    return SearchOutcome(query, result, _show(site, query, page, fields), query_id, site.no_results_links)
+    return SearchOutcome(query, result, _show(site, query, page), query_id, site.no_results_links)
 
 
 def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]) -> set[str]:
@@ -281,16 +278,15 @@ def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]
     return set(find_ids(runtime().searcher, site, of_window))
 
 
-def _show(site: SiteRecord, query: SearchQuery, ids: list[str], fields: frozenset[str]) -> list[bytes]:
+def _show(site: SiteRecord, query: SearchQuery, ids: list[str]) -> list[bytes]:
     """Return the query's hits for these IDs, in the same order."""
     if not ids:
         return []
     conditions = (OneOf("id", tuple(ids)), *(() if query.filter is None else (query.filter,)))
     settings = replace(query.settings, pinned={}, hidden={}, distinct="")
     by_id = replace(
-        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS,
-        returned_fields=fields,
-    )  # fmt: skip
+        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS
+    )
     searcher = runtime().searcher
     result = searcher.run(site, by_id).result
     hits = dict(zip([hit.id for hit in result.hits], encode_hits(result.hits, searcher.new_budget()), strict=True))

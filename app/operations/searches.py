@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.runtime import Runtime
@@ -35,21 +35,19 @@ def search_site(
     site: SiteRecord,
     search_query: SearchQuery,
     visitor: Visitor | None,
-    fields: Set[str] | None = None,
 ) -> SearchOutcome:
     """Search a site and record the search for analytics. The caller has charged the search.
 
     Args:
         search_query: The query from ``make_query``, without the site's settings.
         visitor: The visitor, or ``None`` to keep the search out of analytics.
-        fields: Fields of the hits; ``None`` for all.
 
     Raises:
         ApiError: 400 for an invalid query or a response that would be too large.
         BackendUnavailable: The engine is unavailable.
     """
     budget = runtime.searcher.new_budget()
-    query = for_site(search_query, site, returned_fields=fields, max_bytes=budget.available)
+    query = for_site(search_query, site, budget.available)
     timed = runtime.searcher.run(site, query, record_for=visitor)
     hits = encode_hits(timed.result.hits, budget)
     query_id = make_query_id(runtime.settings.secret_key, site.id, query.typed, timed.searched_at)

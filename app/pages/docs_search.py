@@ -77,8 +77,9 @@ def search_docs() -> Response:
         ),
         sections=parameters["sections"],
         answers=True,
+        returned_fields=fields,
     )
-    query = for_site(query, documentation.site, returned_fields=fields)
+    query = for_site(query, documentation.site)
     timed = documentation.searcher.run(documentation.site, query)
     return json_response(
         {

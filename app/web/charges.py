@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flask import Request
@@ -226,7 +226,6 @@ def run_charged_search(
     site: SiteRecord,
     search_query: SearchQuery,
     visitor: Visitor | None,
-    fields: Set[str] | None = None,
 ) -> SearchOutcome:
     """Search a site as :func:`app.operations.searches.search_site` does, with the charge reserved for the request.
 
@@ -237,7 +236,7 @@ def run_charged_search(
     require_search(admission)
     # A response to HEAD contains no results, so it is not recorded as a visitor's search.
     visitor = None if admission.method == "HEAD" else visitor
-    return searches.search_site(admission.runtime, site, search_query, visitor, fields)
+    return searches.search_site(admission.runtime, site, search_query, visitor)
 
 
 def count_preview(admission: Admission) -> None:

@@ -144,9 +144,9 @@ def _search(site: SiteRecord, arguments: Any) -> ToolResult:
         filter=_condition(values),
         highlight=Highlight(pre_tag="", post_tag="", escape=False, only_fields=frozenset({"content"}), sentences=True),
         sections=1,
+        returned_fields=frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"},
     )
-    fields = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
-    outcome = run_charged_search(current_admission(), site, query, agent_visitor(), fields)
+    outcome = run_charged_search(current_admission(), site, query, agent_visitor())
     return {
         "results": [_hit(orjson.loads(hit), site) for hit in outcome.hits],
         "total": outcome.timed.result.total,

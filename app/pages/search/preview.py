@@ -27,7 +27,7 @@ from app.plans import describe_quota
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.stored_documents import read_stored
-from app.services.search.encoding import encode_results, make_query, parse_fields
+from app.services.search.encoding import encode_results, make_query
 from app.services.search.preview import MAX_PREVIEWED_SECTIONS, read_effects
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
@@ -158,8 +158,7 @@ def _page_number() -> int:
 def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
     if not site.active:
         raise site_inactive()
-    shown_fields = parse_fields(parameters["fields"])
-    query = make_query(parameters, shown_fields)
+    query = make_query(parameters)
     visitor: Visitor | None = None
     admission = current_admission()
     if admission.known_caller.kind == "session":
@@ -168,7 +167,7 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
         visitor = current_visitor(admission, site.id, parameters["session_id"])
     with runtime().database.read() as session:
         record = site_record(site, read_gains(session, site))
-    return run_charged_search(admission, record, query, visitor, shown_fields)
+    return run_charged_search(admission, record, query, visitor)
 
 
 def _parameters() -> dict[str, Any]:

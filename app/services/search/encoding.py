@@ -25,11 +25,8 @@ _SECTIONS_MEMBER = f'"{SECTIONS}":'.encode()
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
 
 
-def make_query(parameters: dict[str, Any], fields: frozenset[str] | None) -> SearchQuery:
+def make_query(parameters: dict[str, Any]) -> SearchQuery:
     """Convert checked parameters of a request to a query, without the settings of a site.
-
-    Args:
-        fields: Fields of the hits, from :func:`parse_fields`.
 
     Raises:
         ApiError: 400 for ``sort`` or ``facets``.
@@ -44,6 +41,7 @@ def make_query(parameters: dict[str, Any], fields: frozenset[str] | None) -> Sea
                 "page is out of range",
                 details=[Detail("page", "out_of_range", "page is out of range")],
             )
+    fields = parse_fields(parameters["fields"])
     return SearchQuery(
         text=parameters["q"].strip(),
         limit=limit,
@@ -56,15 +54,16 @@ def make_query(parameters: dict[str, Any], fields: frozenset[str] | None) -> Sea
         distinct=parameters["distinct"],
         explain=parameters["explain"],
         answers=True,
+        returned_fields=fields,
     )
 
 
-def for_site(query: SearchQuery, site: SiteRecord, **more: Any) -> SearchQuery:
-    """Return ``query`` with a site's field types, settings, and rules applied, and with ``more`` attributes."""
+def for_site(query: SearchQuery, site: SiteRecord, max_bytes: int | None = None) -> SearchQuery:
+    """Return a query with a site's field types, settings, and rules applied, and with a limit of its hits' size."""
+    max_bytes = query.max_bytes if max_bytes is None else max_bytes
     answers = query.answers and site.settings.answers
-    site_query = site.rules.apply(
-        replace(query, kinds=site.kinds, settings=site.settings, answers=answers, **more), now
-    )
+    site_query = replace(query, kinds=site.kinds, settings=site.settings, answers=answers, max_bytes=max_bytes)
+    site_query = site.rules.apply(site_query, now)
     return replace(site_query, answers=False) if answers and not asks(site_query) else site_query
 
 

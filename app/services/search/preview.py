@@ -137,7 +137,12 @@ def preview_settings(
     changed_record = with_settings(record, settings, learned[1])
     searches = [
         SearchQuery(
-            text.strip(), limit=MAX_PREVIEWED_DOCUMENTS, sections=MAX_PREVIEWED_SECTIONS, answers=True, is_preview=True
+            text.strip(),
+            limit=MAX_PREVIEWED_DOCUMENTS,
+            sections=MAX_PREVIEWED_SECTIONS,
+            answers=True,
+            is_preview=True,
+            returned_fields=_PREVIEWED_FIELDS,
         )
         for text in queries
     ]
@@ -211,7 +216,7 @@ def read_sections(hit: Mapping[str, Any]) -> tuple[PreviewedSection, ...]:
 def _search(
     searcher: Searcher, record: SiteRecord, search: SearchQuery, links: Sequence[Mapping[str, str]]
 ) -> _Results:
-    query = for_site(search, record, returned_fields=_PREVIEWED_FIELDS)
+    query = for_site(search, record)
     timed = searcher.run(record, query)
     hits = map(orjson.loads, map(encode_hit, timed.result.hits))
     return [PreviewedDocument(hit["id"], hit["title"], read_sections(hit)) for hit in hits], read_effects(
