@@ -25,7 +25,6 @@ from typing import Any, Final, Self
 
 import orjson
 
-from backends.errors import ReplyTooLarge
 from backends.query import FieldKinds, SearchQuery, SearchSettings
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
@@ -106,23 +105,6 @@ def select_fields(document: Mapping[str, Any], query: SearchQuery) -> dict[str, 
     """Return the fields of a document that hits of a query contain."""
     returned = document if query.returned_fields is None else query.returned_fields
     return {name: value for name, value in document.items() if name in returned}
-
-
-def within_budget(hits: Iterable[Hit], max_bytes: int | None) -> tuple[Hit, ...]:
-    """Return the hits, and stop building them as soon as they exceed a query's ``max_bytes``.
-
-    Raises:
-        ReplyTooLarge: The hits exceed the limit.
-    """
-    if max_bytes is None:
-        return tuple(hits)
-    kept: list[Hit] = []
-    for hit in hits:
-        max_bytes -= len(hit.json) + (0 if hit.formatted is None else len(orjson.dumps(hit.formatted)))
-        if max_bytes < 0:
-            raise ReplyTooLarge
-        kept.append(hit)
-    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ PAGES = 20
 def make_crawl(
     runtime: Runtime, owner: Caller, site_id: int, documents: list[dict[str, Any]]
 ) -> Callable[[str], object]:
-    """Begin a run, and return a function that crawls its next pages, whose texts are those of the documents."""
+    """Begin a run, and return a function that crawls its next pages, which have the texts of these documents."""
     create_source(
         runtime, owner, site_id, SourceCreateSchema().load({"kind": "website", "url": "https://example.com/"})
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from backends.base import SearchResult, TitleMatch, distinct_titles, within_budget
+from backends.base import SearchResult, TitleMatch, distinct_titles
 from backends.meilisearch.order import (
     MAX_READ,
     DistinctHits,
@@ -35,7 +35,7 @@ from backends.query import SearchQuery
 from backends.servers.backend import has_beginnings
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable, text_in
+from backends.servers.replies import hits_of, readable, text_in, within_budget
 
 MIN_HITS_WITH_ALL_WORDS = 20
 """Number of hits below which documents with fewer words of a query also match."""

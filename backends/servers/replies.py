@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 import orjson
 
 from backends.base import Hit, select_fields
-from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound, UnreadableReply
+from backends.errors import (
+    BackendError,
+    BackendMisconfigured,
+    BackendUnavailable,
+    IndexNotFound,
+    ReplyTooLarge,
+    UnreadableReply,
+)
 from backends.query import SearchQuery
 from backends.servers.http import EngineError, Response
 
@@ -121,3 +128,20 @@ def hits_of(
             if query.returned_fields is not None:
                 hit = replace(hit, json=orjson.dumps(select_fields(hit.document, query)))
         yield hit
+
+
+def within_budget(hits: Iterable[Hit], max_bytes: int | None) -> tuple[Hit, ...]:
+    """Return the hits, and stop building them as soon as they exceed a query's ``max_bytes``.
+
+    Raises:
+        ReplyTooLarge: The hits exceed the limit.
+    """
+    if max_bytes is None:
+        return tuple(hits)
+    kept: list[Hit] = []
+    for hit in hits:
+        max_bytes -= len(hit.json) + (0 if hit.formatted is None else len(orjson.dumps(hit.formatted)))
+        if max_bytes < 0:
+            raise ReplyTooLarge
+        kept.append(hit)
+    return tuple(kept)

@@ -10,13 +10,13 @@ from typing import Any, cast
 import orjson
 from typesense.multi_search import MultiSearch
 
-from backends.base import FacetStats, SearchResult, TitleMatch, distinct_titles, within_budget
+from backends.base import FacetStats, SearchResult, TitleMatch, distinct_titles
 from backends.query import SearchQuery
 from backends.servers.backend import has_beginnings
 from backends.servers.documents import encode_id, facet_text, number_in_order
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable
+from backends.servers.replies import hits_of, readable, within_budget
 from backends.servers.tokenizer import QueryPart
 from backends.typesense.order import LIMITS, Ask, Order, columns, find_page_hits, in_order, read_page_hits
 from backends.typesense.query import (
