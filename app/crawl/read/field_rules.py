@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from turbohtml import Document
 
 from app.crawl.fetch.values import FieldRules
-from app.crawl.read.links import absolute_address, file_address
+from app.crawl.read.links import absolute_address
 from app.crawl.read.metadata import Metadata
 from app.crawl.read.text import cut_line
 from app.texts.formats import node_to_text
@@ -23,7 +23,7 @@ from schemas.validation.sites import SEGMENT
 VARIANTS = ("version", "lang")
 """Names of path segments that distinguish versions of the same page."""
 PAGE_FIELD = "page"
-URL_RESOLVERS = {"href": absolute_address, "src": file_address}
+URL_ATTRIBUTES = ("href", "src")
 """Attributes whose values are resolved to absolute URLs."""
 MAX_VALUES = 100
 _SEGMENT_END = re.compile(r"[/?]|\Z")
@@ -163,8 +163,8 @@ def _selected(subject: Subject, selector: str, attribute: str | None) -> Iterato
             yield cut_line(node_to_text(element))
         else:
             value = cut_line(element.attr(attribute) or "")
-            resolve = URL_RESOLVERS.get(attribute)
-            yield (resolve(value, subject.base) or value) if resolve is not None and value else value
+            is_url = attribute in URL_ATTRIBUTES and value
+            yield (absolute_address(value, subject.base, is_file=attribute == "src") or value) if is_url else value
 
 
 def _described(objects: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Iterator[Any]:

@@ -22,7 +22,6 @@ from app.crawl.read.field_rules import Subject, ruled_fields
 from app.crawl.read.links import (
     absolute_address,
     canonical_address,
-    file_address,
     header_directives,
     meta_directives,
     page_base,
@@ -319,7 +318,8 @@ def _image(metadata: Metadata, base: str) -> str | None:
         *metadata.contents("og:image", "og:image:url"),
         *(text for value in described for text in _addresses(value)),
     ]
-    return next((address for text in candidates if (address := file_address(text, base)) is not None), None)
+    addresses = (absolute_address(text, base, is_file=True) for text in candidates)
+    return next((address for address in addresses if address is not None), None)
 
 
 def _addresses(image: object) -> Iterator[str]:

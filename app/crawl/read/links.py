@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -101,21 +101,18 @@ def _relations(element: Element) -> set[str]:
     return set((element.attr("rel") or "").lower().split())
 
 
-def absolute_address(address: str, base: str, *, keep_route: bool = False) -> str | None:
-    """Resolve and normalize a page's URL; ``None`` if it is not an http or https URL, or too long for a document."""
-    return _resolve(address, lambda: normalize_url(address.strip(), base, keep_route=keep_route))
+def absolute_address(address: str, base: str, *, keep_route: bool = False, is_file: bool = False) -> str | None:
+    """Resolve and normalize a URL; ``None`` if it is not an http or https URL, or too long for a document.
 
-
-def file_address(address: str, base: str) -> str | None:
-    """Resolve the URL of an image or another file, whose signature may look like a session ID, or ``None``."""
-    return _resolve(address, lambda: parse_url(address.strip(), base).href)
-
-
-def _resolve(address: str, resolve: Callable[[], str]) -> str | None:
+    Args:
+        is_file: Whether the URL is an image's or another file's. Its parameters are kept, since a signature may look
+            like a session ID.
+    """
     if len(address) > 2 * MAX_URL_CHARACTERS:
         return None
+    text = address.strip()
     try:
-        url = resolve()
+        url = parse_url(text, base).href if is_file else normalize_url(text, base, keep_route=keep_route)
     except ValueError:
         return None
     return url if len(url) <= MAX_URL_CHARACTERS else None
