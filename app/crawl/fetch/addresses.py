@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 from ada_url import URL, HostType
 from publicsuffixlist import PublicSuffixList
 
-from app.crawl.fetch.session_ids import remove_session_ids
+from app.crawl.fetch.session_ids import is_session_id, without_session_ids
 
 MAX_URL_CHARACTERS = 2_048
 """Maximum number of characters in the URL of a page; longer ones are not stored."""
@@ -27,11 +27,15 @@ def parse_url(url: str, base: str | None = None) -> URL:
         ValueError: The URL is not an http or https URL.
     """
     parsed = URL(url, base) if base is not None else URL(url)
-    if parsed.protocol not in {"http:", "https:"}:
+    href = parsed.href
+    if not href.startswith(("http:", "https:")):
         raise ValueError("not an http or https URL")
-    parsed.hash = ""
-    parsed.username = ""
-    parsed.password = ""
+    # Links of pages rarely have these parts, and setters are slow.
+    if "#" in href:
+        parsed.hash = ""
+    if "@" in href:
+        parsed.username = ""
+        parsed.password = ""
     return parsed
 
 
@@ -49,13 +53,11 @@ def normalize_url(url: str, base: str | None = None, *, keep_route: bool = False
         ValueError: The URL is not an http or https URL.
     """
     parsed = parse_url(url, base)
-    remove_session_ids(parsed)
-    query = parsed.search[1:]
-    if query:
-        parameters = [parameter for parameter in query.split("&") if not _is_tracking(parameter)]
-        if len(parameters) < query.count("&") + 1:
-            parsed.search = "&".join(parameters)
-    return parsed.href + route_of(url) if keep_route else parsed.href
+    href = parsed.href
+    if "?" in href or ";" in href or "(" in href:
+        _remove_visitor_parameters(parsed)
+        href = parsed.href
+    return href + route_of(url) if keep_route else href
 
 
 def route_of(url: str) -> str:
@@ -67,6 +69,19 @@ def route_of(url: str) -> str:
     if not fragment.startswith(("/", "!/")) or fragment in ("/", "!/"):
         return ""
     return URL(f"#{fragment}", "http://host/").hash
+
+
+def _remove_visitor_parameters(parsed: URL) -> None:
+    """``"/a;jsessionid=1?b=2&utm_source=c" -> "/a?b=2"``"""
+    path = parsed.pathname
+    shorter = without_session_ids(path)
+    if shorter != path:
+        parsed.pathname = shorter
+    for is_removed in (is_session_id, _is_tracking):
+        parameters = parsed.search[1:].split("&")
+        kept = [parameter for parameter in parameters if not is_removed(parameter)]
+        if len(kept) < len(parameters):
+            parsed.search = "&".join(kept)
 
 
 def _is_tracking(parameter: str) -> bool:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_plus
 
-from ada_url import URL
-
 _PROGRAM_NAME = re.compile(
     r"(?:j|php|asp|net|cf)sess(?:ion)?id[a-z]*|cfid|cftoken|(?:ec|gx|mod|osc|xtc)sid|zenid|force_sid|___sid|"
     r"sap-(?:sessionid|contextid)|bv_sessionid|wosid|viewstate"
 )
-"""Parameters that only contain session IDs: their names are those of programs."""
+"""Names that only programs give to parameters, always with a session ID."""
 _NAME = re.compile(r"s|sid|[a-z]*[_-]?sess(?:ion)?[_-]?(?:id|key|token)?")
-"""Parameters that contain a session ID if their value looks like one; a conference's sessions have IDs, too."""
+"""Names of parameters whose value must look like a session ID, since a conference's sessions have IDs, too."""
 _VALUE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{16,}")
 _IN_PATH = re.compile(
     r";(?:[a-z]*sess(?:ion)?_?id|sid)=[^/;]*"  # Servlets, PHP.
@@ -22,19 +20,13 @@ _IN_PATH = re.compile(
 )
 
 
-def remove_session_ids(parsed: URL) -> None:
-    """Remove session IDs from the path and the query of a URL."""
-    path, query = parsed.pathname, parsed.search[1:]
-    if (";" in path or "(" in path) and _IN_PATH.search(path):
-        parsed.pathname = _IN_PATH.sub("", path)
-    if query:
-        parameters = query.split("&")
-        kept = [parameter for parameter in parameters if not _is_session_id(parameter)]
-        if len(kept) < len(parameters):
-            parsed.search = "&".join(kept)
+def without_session_ids(path: str) -> str:
+    """Remove session IDs from the path of a URL: ``"/one;jsessionid=1" -> "/one"``."""
+    return _IN_PATH.sub("", path) if ";" in path or "(" in path else path
 
 
-def _is_session_id(parameter: str) -> bool:
+def is_session_id(parameter: str) -> bool:
+    """Whether a parameter of a query, such as ``"PHPSESSID=1"``, is a session ID."""
     name, _, value = unquote_plus(parameter).partition("=")
     name = name.lower()
     return bool(_PROGRAM_NAME.fullmatch(name) or (_NAME.fullmatch(name) and _VALUE.fullmatch(value)))
