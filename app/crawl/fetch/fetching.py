@@ -6,8 +6,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 import httpcore
 from ada_url import URL
@@ -30,6 +28,7 @@ from app.crawl.fetch.responses import (
     effective_content_type,
     is_complete,
     is_page,
+    parse_http_date,
     sniff,
     unpack,
 )
@@ -404,12 +403,8 @@ def _retry_after(value: str) -> float | None:
     value = value.strip()
     if re.fullmatch(r"[0-9]{1,12}", value):
         return max(1.0, float(value))
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # An offset of many digits overflows.
-        return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(1.0, (aware - clock.now()).total_seconds())
+    moment = parse_http_date(value)
+    return None if moment is None else max(1.0, (moment - clock.now()).total_seconds())
 
 
 def _shortened(url: str) -> str:

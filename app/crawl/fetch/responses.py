@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar
 from threading import Lock
 from urllib.request import Request
@@ -84,6 +86,15 @@ def charset_of(content_type: str) -> str | None:
     """Return the ``charset`` of a ``Content-Type`` header as written, or ``None``."""
     match = _CHARSET.search(content_type)
     return match[1] if match else None
+
+
+def parse_http_date(value: str) -> datetime | None:
+    """Return the time in a header, in UTC unless it names a time zone; ``None`` if it is not a date."""
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):  # An offset of many digits overflows.
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def is_page(content_type: str) -> bool:

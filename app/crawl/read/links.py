@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from itertools import chain
 from urllib.parse import unquote
 
@@ -14,6 +13,7 @@ from turbohtml import Document, Element
 
 from app import clock
 from app.crawl.fetch.addresses import MAX_URL_CHARACTERS, normalize_url, parse_url
+from app.crawl.fetch.responses import parse_http_date
 from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
@@ -191,8 +191,5 @@ def _end_of(directive: str) -> datetime | None:
         if len(text) == len("2030-06-25"):
             end += timedelta(days=1)  # The page is available on that day.
     except (ValueError, OverflowError):
-        try:
-            end = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            return None
+        return parse_http_date(text)
     return end if end.tzinfo is not None else end.replace(tzinfo=UTC)
