@@ -285,12 +285,14 @@ def _running_text(html: str, breaks: _Breaks) -> str:
 
 def _preformatted_text(html: str, breaks: _Breaks) -> str:
     pieces = TAGS.split(html)
-    for position in range(1, len(pieces), 2):
-        tags, before = pieces[position], pieces[position - 1]
-        pieces[position] = breaks[tags]
+    all_tags = pieces[1::2]
+    pieces[1::2] = map(breaks.__getitem__, all_tags)
+    if CODE_LINE.search(html):
         # Style sheets put such elements on lines of their own.
-        if not pieces[position] and before and not before.endswith("\n") and CODE_LINE.search(tags):
-            pieces[position] = "\n"
+        for position, tags in enumerate(all_tags):
+            before, separator = pieces[2 * position : 2 * position + 2]
+            if not separator and before and not before.endswith("\n") and CODE_LINE.search(tags):
+                pieces[2 * position + 1] = "\n"
     if not pieces[0]:
         del pieces[:2]
     return trimmed_lines("".join(pieces))
