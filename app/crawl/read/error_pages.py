@@ -60,7 +60,7 @@ NOT_FOUND = (
     *("puslapis nerastas", "pàgina no trobada", "no s ha trobat la pàgina", "ไม่พบหน้า"),
     *("ไม่พบหน้าที่คุณต้องการ", "पृष्ठ नहीं मिला", "পৃষ্ঠাটি পাওয়া যায়নি"),
 )
-"""Messages that a page was not found, without its number, in languages other than those of ``PHRASES``."""
+"""Messages that a page was not found, without the number 404, in languages that ``PHRASES`` lacks."""
 FAILURES = (
     *("internal server error", "error 500", "500 error", "server error", "500 server error", "http error 500"),
     *("500 internal server error", "bad gateway", "502 bad gateway", "service unavailable"),
