@@ -16,6 +16,9 @@ from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
 WORDS = st.sampled_from(("watermelon", "quarantine", "coroutine", "harbor", "lantern", "übersicht"))
+OTHER_SPELLINGS = {"uebersicht"}
+"""Strings that are one letter away from one of the words but count as the word itself, so they are not corrected."""
+
 TEXTS = st.lists(WORDS, max_size=3).map(" ".join)
 PAGES = st.lists(
     st.builds(
@@ -90,14 +93,15 @@ def test_words_of_an_unmatched_phrase_count_as_matched_without_quotes() -> None:
 def test_mistyped_word_is_found_in_every_field_of_a_page(
     pages: list[dict[str, Any]], data: st.DataObject, options: dict[str, Any]
 ) -> None:
-    case = index_of(*({**each, "id": str(at)} for at, each in enumerate(pages)))
+    case = index_of(*({**fields, "id": str(number)} for number, fields in enumerate(pages)))
     word = data.draw(WORDS)
     beginning = data.draw(TEXTS)
-    typed = data.draw(st.sampled_from(sorted(edits(fold(word), 0, len(word) // 2))))
-    having = {str(at) for at, each in enumerate(pages) if word in str(each)}
+    typed = data.draw(st.sampled_from(sorted(edits(fold(word), 0, len(word) // 2) - OTHER_SPELLINGS)))
+    expected_ids = {str(number) for number, fields in enumerate(pages) if word in str(fields)}
     result = case.search(typed, **options)
-    assert {hit.id for hit in result.hits} == having
-    assert (result.matched, result.corrected_query) == ((Matched.CORRECTED, word) if having else (Matched.SOME, None))
+    assert {hit.id for hit in result.hits} == expected_ids
+    expected = (Matched.CORRECTED, word) if expected_ids else (Matched.SOME, None)
+    assert (result.matched, result.corrected_query) == expected
     longer = case.search(f"{beginning} {typed}", **options)
     if longer.matched is Matched.CORRECTED:
         assert case.search(f"{beginning} {word}").matched is Matched.ALL
