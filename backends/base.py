@@ -251,7 +251,7 @@ class SearchBackend(ABC):
         Raises:
             BackendRejected: The engine cannot run ``filters``, ``sort``, ``facets``, or ``distinct``, or does not
                 support another attribute of the query.
-            ReplyTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
+            ResponseTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
             IndexNotFound: The index does not exist.
         """
 

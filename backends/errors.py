@@ -28,14 +28,14 @@ class EngineNotAsked(BackendUnavailable):
     """The engine was not asked, because it failed a moment ago."""
 
 
-class ReplyTooLarge(BackendUnavailable):
+class ResponseTooLarge(BackendUnavailable):
     """The engine's response exceeds a size limit. For a search: it has too many hits, or they are too large."""
 
     def __init__(self) -> None:
         super().__init__("The search engine's response is too large to read.")
 
 
-class UnreadableReply(BackendUnavailable):
+class UnreadableResponse(BackendUnavailable):
     """The engine's response does not have the expected form."""
 
     def __init__(self) -> None:

@@ -261,7 +261,7 @@ class SearchQuery:
 
     Attributes:
         text: The visitor's query, at most 512 bytes; :data:`MATCH_ALL` for every document.
-        limit: Number of hits requested, 0 to 107.
+        limit: Number of hits requested. Pages have at most 100; the service requests up to 205 to reorder hits.
         offset: Number of hits to skip, 0 to 2147483647.
         filters: Expression in the engine's own syntax; ``""`` for none.
         filter: Parsed expression of the portable grammar, combined with ``filters`` by AND.
@@ -286,8 +286,8 @@ class SearchQuery:
         answers: Whether hits can return the passage that matches the query best.
         returned_fields: Fields that hits contain if the document has them; ``None`` for all.
         max_bytes: Maximum size of the page in bytes: the JSON of its documents, and their formatted fields. Beyond it,
-            an engine raises :class:`~backends.errors.ReplyTooLarge`; if it knows the sizes in advance, before it reads
-            the documents. ``None`` for no limit.
+            an engine raises :class:`~backends.errors.ResponseTooLarge`, and does so before it reads the documents if it
+            knows their sizes in advance. ``None`` for no limit.
         is_preview: Whether the settings are unsaved, so that the index must keep the synonyms it has.
     """
 

@@ -57,7 +57,7 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
 
     Raises:
         BackendRejected: The engine cannot run the filters, sort, or facets.
-        ReplyTooLarge: The hits exceed the query's ``max_bytes``.
+        ResponseTooLarge: The hits exceed the query's ``max_bytes``.
     """
     condition = compile_condition(snapshot, query)
     check_sort(query.sort, query.kinds)

@@ -18,12 +18,12 @@ from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, compile_query
 from backends.meilisearch.schema import PRIMARY_KEY, Settings, engine_document, engine_synonyms, index_settings, widened
 from backends.meilisearch.search import Searches
-from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch, Task
+from backends.meilisearch.transport import MeilisearchTransport, RejectedByMeilisearch, Task
 from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, time_shares
 from backends.servers.locks import NamedLocks
-from backends.servers.replies import count_in, readable, text_in, translated
+from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
 from backends.support import check_support, declare, everywhere
@@ -79,7 +79,7 @@ class MeilisearchBackend(ServerBackend):
             task = self._transport.change(name, "POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
             try:
                 self._transport.wait([task])
-            except RefusedByMeilisearch as error:
+            except RejectedByMeilisearch as error:
                 if error.code != "index_already_exists":
                     raise
             # Another process, or an interrupted call, may have created the index without its settings.
@@ -97,7 +97,7 @@ class MeilisearchBackend(ServerBackend):
         with translated(index):
             try:
                 self._transport.wait([self._transport.change(name, "DELETE", f"/indexes/{name}")])
-            except RefusedByMeilisearch as error:
+            except RejectedByMeilisearch as error:
                 if error.code != "index_not_found":
                     raise
 
@@ -190,7 +190,7 @@ class MeilisearchBackend(ServerBackend):
             filterable = self._settings.filterable_of(name, query)
         try:
             return run(compile_query(name, query, filterable, folded=self._settings.folded[name]))
-        except RefusedByMeilisearch as error:
+        except RejectedByMeilisearch as error:
             # The index was rebuilt or restored since its settings were read.
             if not error.code.startswith("invalid_search_"):
                 raise

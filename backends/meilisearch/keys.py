@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
-from backends.errors import UnreadableReply
-from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
-from backends.servers.replies import count_in
+from backends.errors import UnreadableResponse
+from backends.meilisearch.transport import MeilisearchTransport, RejectedByMeilisearch
+from backends.servers.responses import count_in
 
 _MARK = "site-search"
 _PAGE_SIZE = 1000
@@ -49,7 +49,7 @@ class MeilisearchKeys:
         for key in [key for key in self._listed() if str(key.get("name")).startswith(mark)]:
             try:
                 self._transport.ask("DELETE", f"/keys/{uuid.UUID(key['uid'])}")
-            except RefusedByMeilisearch as error:
+            except RejectedByMeilisearch as error:
                 if error.code != "api_key_not_found":
                     raise
 
@@ -59,7 +59,7 @@ class MeilisearchKeys:
             return None
         try:
             key = self._transport.ask("GET", f"/keys/{uuid.UUID(uid)}")
-        except RefusedByMeilisearch as error:
+        except RejectedByMeilisearch as error:
             if error.code == "api_key_not_found":
                 return None
             raise
@@ -69,7 +69,7 @@ class MeilisearchKeys:
         request = {"uid": str(uuid.uuid4()), "name": name, "actions": ["search"], "indexes": [index], "expiresAt": None}
         key = self._transport.ask("POST", "/keys", request)
         if not isinstance(key, dict) or key.get("uid") != request["uid"] or not key.get("key"):
-            raise UnreadableReply
+            raise UnreadableResponse
         return key
 
     def _listed(self) -> Iterator[dict[str, Any]]:

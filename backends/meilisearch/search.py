@@ -22,7 +22,7 @@ from backends.meilisearch.order import (
     in_order_of,
 )
 from backends.meilisearch.query import CompiledQuery, attribute, with_ids
-from backends.meilisearch.reply import (
+from backends.meilisearch.results import (
     check_result,
     filter_rejection,
     make_facets,
@@ -30,12 +30,12 @@ from backends.meilisearch.reply import (
     merged_result,
     searched_document,
 )
-from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
+from backends.meilisearch.transport import MeilisearchTransport, RejectedByMeilisearch
 from backends.query import SearchQuery
 from backends.servers.backend import has_beginnings
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable, text_in, within_budget
+from backends.servers.responses import hits_of, readable, text_in, within_budget
 
 MIN_HITS_WITH_ALL_WORDS = 20
 """Number of hits below which documents with fewer words of a query also match."""
@@ -179,9 +179,9 @@ class Searches:
         return [by_id[pin] for pin in pins if pin in by_id]
 
     def _run(self, queries: Sequence[Mapping[str, Any]], query: SearchQuery) -> list[dict[str, Any]]:
-        reply = self._multi_search({"queries": queries}, query)
+        response = self._multi_search({"queries": queries}, query)
         with readable():
-            results: list[dict[str, Any]] = reply["results"]
+            results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
             for each, result in zip(queries, results, strict=True):
@@ -197,15 +197,15 @@ class Searches:
             if not each["q"]:
                 results += self._run([each], query)
                 continue
-            reply = self._multi_search(compiled.loosely(each), query)
+            response = self._multi_search(compiled.loosely(each), query)
             with readable():
-                results.append(merged_result(reply, each))
+                results.append(merged_result(response, each))
         return results
 
     def _multi_search(self, body: Mapping[str, Any], query: SearchQuery) -> Any:
         try:
             return self._transport.ask("POST", "/multi-search", body)
-        except RefusedByMeilisearch as error:
+        except RejectedByMeilisearch as error:
             rejection = filter_rejection(error, query)
             if rejection is not None:
                 raise rejection from error

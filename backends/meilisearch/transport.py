@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from backends.errors import BackendUnavailable, UnreadableReply
+from backends.errors import BackendUnavailable, UnreadableResponse
 from backends.servers.http import Budget, EngineError, HttpPool, TransportFailure
-from backends.servers.replies import Refusal, checked, readable
+from backends.servers.responses import ServerRejection, checked, readable
 from backends.servers.server_url import ServerUrl
 from backends.servers.waiting import sleep
 
@@ -22,7 +22,7 @@ _FIRST_POLL_SECONDS = 0.003
 _LAST_POLL_SECONDS = 0.05
 
 
-class RefusedByMeilisearch(Refusal):
+class RejectedByMeilisearch(ServerRejection):
     """Meilisearch rejected a request.
 
     Attributes:
@@ -83,7 +83,7 @@ class MeilisearchTransport:
             The JSON of the response, or ``None`` if it is empty.
 
         Raises:
-            RefusedByMeilisearch: Meilisearch rejected the request.
+            RejectedByMeilisearch: Meilisearch rejected the request.
             BackendUnavailable: No readable response arrived in time.
         """
         budget = self.pool.budget(seconds)
@@ -99,7 +99,7 @@ class MeilisearchTransport:
                     break
             else:
                 if response.status < 500 and response.status != 429:
-                    response = checked(response, _refusal)
+                    response = checked(response, _rejection)
                     return response.json() if response.body else None
                 failure = EngineError.of(response)
             if turn == 0:
@@ -120,14 +120,14 @@ class MeilisearchTransport:
         """Send a change of an index. Returns the task that will apply it.
 
         Raises:
-            RefusedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
+            RejectedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
         """
-        reply = self.ask(method, path, body, params=params, seconds=seconds)
+        response = self.ask(method, path, body, params=params, seconds=seconds)
         with readable():
-            task = Task.of(reply, reply["taskUid"])
+            task = Task.of(response, response["taskUid"])
         # Not ``isinstance``, which accepts a Boolean. The number becomes part of a path.
         if type(task.uid) is not int or task.index != index:
-            raise UnreadableReply
+            raise UnreadableResponse
         return task
 
     def wait(self, tasks: Sequence[Task], shares: int = 0) -> None:
@@ -139,7 +139,7 @@ class MeilisearchTransport:
             shares: Number of time limits to add up, if more than one per task.
 
         Raises:
-            RefusedByMeilisearch: A task failed.
+            RejectedByMeilisearch: A task failed.
             BackendUnavailable: A task was not done in time. It may still be done later.
         """
         budget = Budget(self.url.timeout_seconds * max(len(tasks), shares))
@@ -147,7 +147,7 @@ class MeilisearchTransport:
             end = self._await_end(task, budget)
             if end["status"] == "failed":
                 with readable():
-                    raise _refusal(400, end["error"])
+                    raise _rejection(400, end["error"])
             if end["status"] != "succeeded":
                 raise BackendUnavailable("The search engine did not accept the change.")
 
@@ -170,10 +170,10 @@ class MeilisearchTransport:
         pause = _FIRST_POLL_SECONDS
         while True:
             try:
-                reply: dict[str, Any] = self.ask("GET", f"/tasks/{int(task.uid)}")
+                response: dict[str, Any] = self.ask("GET", f"/tasks/{int(task.uid)}")
                 with readable():
-                    is_same, status = Task.of(reply, reply["uid"]) == task, reply["status"]
-            except RefusedByMeilisearch as error:
+                    is_same, status = Task.of(response, response["uid"]) == task, response["status"]
+            except RejectedByMeilisearch as error:
                 if error.code != "task_not_found":
                     raise
                 is_same = False
@@ -181,12 +181,12 @@ class MeilisearchTransport:
             if not is_same:
                 raise BackendUnavailable("The search engine has lost the change.")
             if status not in ("enqueued", "processing"):
-                return reply
+                return response
             if budget.remaining() <= pause:
                 raise BackendUnavailable("The search engine did not finish in time; it may finish later.")
             sleep(pause)
             pause = min(_LAST_POLL_SECONDS, pause * 1.5)
 
 
-def _refusal(_status: int, reply: Any) -> RefusedByMeilisearch:
-    return RefusedByMeilisearch(str(reply["code"]), str(reply["message"]))
+def _rejection(_status: int, response: Any) -> RejectedByMeilisearch:
+    return RejectedByMeilisearch(str(response["code"]), str(response["message"]))

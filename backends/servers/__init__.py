@@ -1,1 +1,1 @@
-"""The common part of the search servers: HTTP, URLs, ids, replies."""
+"""The common part of the search servers: HTTP, URLs, ids, responses."""

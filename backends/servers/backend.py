@@ -17,7 +17,7 @@ from backends.query import SearchQuery, SearchSettings
 from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.locks import NamedLocks, ThreadLocks
-from backends.servers.replies import readable, translated
+from backends.servers.responses import readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries, SynonymIndex
 from backends.servers.tokenizer import cut_word, spell_signs, split_words

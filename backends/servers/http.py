@@ -23,7 +23,7 @@ import requests
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
-from backends.errors import ReplyTooLarge, UnreadableReply
+from backends.errors import ResponseTooLarge, UnreadableResponse
 from backends.servers.sending import Body, BodyNotAccepted, SendingAdapter
 from backends.servers.server_url import ServerUrl
 from backends.servers.silence import MAX_REQUESTS, PROBE_SECONDS, SUSPECT_SECONDS, Silence
@@ -32,7 +32,7 @@ from backends.servers.waiting import waiting
 _PROBE_PATH = "/health"
 """A path to which every server responds at once, even while its searches are slow."""
 _READ_BYTES = 1 << 16
-MAX_REPLY_BYTES = 256 << 20
+MAX_RESPONSE_BYTES = 256 << 20
 """Maximum size of a response in bytes: a page of the largest documents, which servers may send twice, and escaped."""
 
 
@@ -65,12 +65,12 @@ class Response:
         """Return the decoded body.
 
         Raises:
-            UnreadableReply: The body is not JSON.
+            UnreadableResponse: The body is not JSON.
         """
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
-            raise UnreadableReply from error
+            raise UnreadableResponse from error
 
 
 class EngineError(Exception):
@@ -165,8 +165,8 @@ class _Connections:
                 chunks.append(chunk)
                 size += len(chunk)
                 # Checked while reading, since a length in the head may be missing or wrong.
-                if size > MAX_REPLY_BYTES:
-                    raise ReplyTooLarge
+                if size > MAX_RESPONSE_BYTES:
+                    raise ResponseTooLarge
         return Response(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
 
     def open(
@@ -302,7 +302,7 @@ class HttpPool:
 
         Raises:
             TransportFailure: No complete response arrived in time.
-            ReplyTooLarge: The response exceeds :data:`MAX_REPLY_BYTES`.
+            ResponseTooLarge: The response exceeds :data:`MAX_RESPONSE_BYTES`.
             EngineNotAsked: The engine does not respond to earlier requests.
         """
         data = None if body is None else Body.within(self._url.send_timeout_seconds, body)

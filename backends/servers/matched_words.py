@@ -168,11 +168,11 @@ class WordSearch:
         if not lacking:
             return Matched.ALL, None
         doubtful = [each for each in lacking if each.may_be_mistyped]
-        reply = ask(doubtful)
-        if reply.best is None:
+        response = ask(doubtful)
+        if response.best is None:
             return Matched.ALL if pinned else Matched.SOME, None
-        unknown = [each for each, exists in zip(doubtful, reply.exist_as_typed, strict=True) if not exists]
-        replaced = dict(self._replacements(unknown, reply.best))
+        unknown = [each for each, exists in zip(doubtful, response.exist_as_typed, strict=True) if not exists]
+        replaced = dict(self._replacements(unknown, response.best))
         if not replaced:
             return Matched.ALL, None
         return Matched.CORRECTED, self._corrected(replaced)

@@ -23,7 +23,7 @@ from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, encode_id
 from backends.servers.http import Budget, Response
 from backends.servers.locks import NamedLocks
-from backends.servers.replies import count_in, readable, text_in, translated
+from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
 from backends.servers.waiting import sleep
@@ -33,8 +33,8 @@ from backends.typesense.order import LIMITS
 from backends.typesense.query import (
     needs_types,
 )
-from backends.typesense.reply import (
-    RefusedByTypesense,
+from backends.typesense.results import (
+    RejectedByTypesense,
     is_stale_schema,
 )
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
@@ -94,7 +94,7 @@ class TypesenseBackend(ServerBackend):
             try:
                 collection = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
                 _expect(collection["name"] == name)
-            except RefusedByTypesense as error:
+            except RejectedByTypesense as error:
                 # The collection already exists.
                 if error.status != 409:
                     raise
@@ -109,7 +109,7 @@ class TypesenseBackend(ServerBackend):
         with translated(index), readable():
             try:
                 _expect(self._transport.delete(_path(name), dict)["name"] == name)
-            except RefusedByTypesense as error:
+            except RejectedByTypesense as error:
                 if not error.is_missing_index:
                     raise
             self._transport.cluster.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 404)
@@ -143,8 +143,8 @@ class TypesenseBackend(ServerBackend):
                 self._transport.get(_path(name), dict)
             for at in range(0, len(keys), _DELETE_IDS):
                 condition = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
-                reply = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))
-                _expect(isinstance(reply["num_deleted"], int))
+                response = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))
+                _expect(isinstance(response["num_deleted"], int))
                 path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={condition}"
                 self._transport.cluster.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
 
@@ -179,7 +179,7 @@ class TypesenseBackend(ServerBackend):
             types = self._read_types(name)
         try:
             return ask(types)
-        except RefusedByTypesense as error:
+        except RejectedByTypesense as error:
             # The collection was rebuilt since its fields were read; with its current fields, the query may run.
             if not (is_stale_schema(error) and needs_types(query)):
                 raise
@@ -259,14 +259,14 @@ def _free_share(metrics: Mapping[str, str]) -> float:
 
 
 def _import(transport: TypesenseTransport, name: str, documents: Sequence[bytes]) -> None:
-    reply: str = Documents(transport, name).import_(b"\n".join(documents), {"action": "upsert"})
+    response: str = Documents(transport, name).import_(b"\n".join(documents), {"action": "upsert"})
     with readable():
-        lines = [orjson.loads(line) for line in reply.split("\n") if line.strip()]
+        lines = [orjson.loads(line) for line in response.split("\n") if line.strip()]
         failed = [line for line in lines if line["success"] is not True]
     # Typesense answers 200 even if it rejects some of the documents.
     if failed or len(lines) != len(documents):
         missing = max(len(failed), len(documents) - len(lines))
-        cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
+        cause = RejectedByTypesense(400, str([line.get("error") for line in failed[:3]]))
         message = f"The search engine did not accept {missing} of {len(documents)} documents."
         raise BackendUnavailable(message) from cause
 

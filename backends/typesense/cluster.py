@@ -9,10 +9,10 @@ from typing import Any
 
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.servers.http import Budget, HttpPool, Response, TransportFailure
-from backends.servers.replies import checked
+from backends.servers.responses import checked
 from backends.servers.server_url import ServerUrl
 from backends.servers.waiting import sleep
-from backends.typesense.reply import refusal
+from backends.typesense.results import rejection
 
 _LEADER_KNOWN_SECONDS = 1.0
 """Seconds for which a known leader is trusted and a failed node is asked last."""
@@ -77,7 +77,7 @@ class Cluster:
         except TransportFailure:
             return None
         if response.status in (401, 403):
-            checked(response, refusal)
+            checked(response, rejection)
         status = response.json() if response.status == 200 else None
         return status if isinstance(status, dict) else None
 

@@ -21,9 +21,9 @@ from typing import Any, cast
 from typesense.key import Key
 from typesense.keys import Keys
 
-from backends.errors import UnreadableReply
+from backends.errors import UnreadableResponse
 from backends.servers.http import Response
-from backends.typesense.reply import RefusedByTypesense
+from backends.typesense.results import RejectedByTypesense
 from backends.typesense.transport import TypesenseTransport
 
 MAX_SEARCHES_PER_REQUEST = 10
@@ -61,7 +61,7 @@ class TypesenseKeys:
         for number in parents:
             try:
                 Key(self._transport, number).delete()
-            except RefusedByTypesense as error:
+            except RejectedByTypesense as error:
                 if error.status != 404:
                     raise
         for number in parents:
@@ -80,7 +80,7 @@ class TypesenseKeys:
     def _is_alive(self, number: int, index: str, reference: str) -> bool:
         try:
             key = cast(Any, Key(self._transport, number).retrieve())
-        except RefusedByTypesense as error:
+        except RejectedByTypesense as error:
             if error.status == 404:
                 return False
             raise
@@ -114,7 +114,7 @@ class TypesenseKeys:
     def _listed(self) -> list[dict[str, Any]]:
         keys = cast(Any, self._keys.retrieve()).get("keys")
         if not isinstance(keys, list):
-            raise UnreadableReply
+            raise UnreadableResponse
         return keys
 
 

@@ -16,7 +16,7 @@ from backends.servers.backend import has_beginnings
 from backends.servers.documents import encode_id, facet_text, number_in_order
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable, within_budget
+from backends.servers.responses import hits_of, readable, within_budget
 from backends.servers.tokenizer import QueryPart
 from backends.typesense.order import LIMITS, Ask, Order, columns, find_page_hits, in_order, read_page_hits
 from backends.typesense.query import (
@@ -27,9 +27,9 @@ from backends.typesense.query import (
     compile_query,
     needs_types,
 )
-from backends.typesense.reply import (
+from backends.typesense.results import (
     WRONG_MAX,
-    RefusedByTypesense,
+    RejectedByTypesense,
     check_result,
     facets_unsettled,
     is_stale_schema,
@@ -204,13 +204,13 @@ class Searches:
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
         with readable():
             request = cast(Any, {"searches": [dict(each) for each in searches]})
-            reply = cast(Any, MultiSearch(self._transport).perform(request))
-            results: list[dict[str, Any]] = reply["results"]
+            response = cast(Any, MultiSearch(self._transport).perform(request))
+            results: list[dict[str, Any]] = response["results"]
             if len(results) != len(searches):
                 raise ValueError(f"{len(results)} results for {len(searches)} searches")
             for search, result in zip(searches, results, strict=True):
                 if "error" in result:
-                    error = RefusedByTypesense(int(result["code"]), str(result["error"]))
+                    error = RejectedByTypesense(int(result["code"]), str(result["error"]))
                     if error.is_missing_index or (is_stale_schema(error) and needs_types(query)):
                         raise error
                     raise rejection_of(error, query) from error

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.query import SearchQuery
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import DOCUMENT_BYTES
@@ -34,7 +34,7 @@ class PageSizes:
             pins: Number of pinned hits, whose sizes are unknown.
 
         Raises:
-            ReplyTooLarge: The documents exceed the limit.
+            ResponseTooLarge: The documents exceed the limit.
         """
         max_bytes = query.max_bytes
         if (
@@ -51,7 +51,7 @@ class PageSizes:
         count = min(query.limit, total - query.offset) - pins
         is_all = query.offset == 0 and total <= query.limit
         if sizes and (sizes["sum"] if is_all and not pins else sizes["min"] * count) > max_bytes:
-            raise ReplyTooLarge
+            raise ResponseTooLarge
 
     def forget(self, name: str) -> None:
         """Discard the cached maximum of a collection."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from hashlib import blake2b
 from typing import Any
 
-from backends.errors import UnreadableReply
+from backends.errors import UnreadableResponse
 from backends.servers.http import Budget
 from backends.servers.synonyms import Entry
-from backends.typesense.reply import RefusedByTypesense
+from backends.typesense.results import RejectedByTypesense
 from backends.typesense.transport import TypesenseTransport
 
 _MARK = "site-search-"
@@ -22,7 +22,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[En
         seconds: Time limit; ``None`` for the usual limit of each request.
 
     Raises:
-        RefusedByTypesense: The collection does not exist.
+        RejectedByTypesense: The collection does not exist.
         BackendUnavailable: Typesense did not apply the change in time.
     """
     budget = None if seconds is None else Budget(seconds)
@@ -42,13 +42,13 @@ def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[En
         for name in sorted(deleted):
             try:
                 transport.write("DELETE", f"{path}/{name}", seconds=seconds_left())
-            except RefusedByTypesense as error:
+            except RejectedByTypesense as error:
                 if error.status != 404 or error.is_missing_index:
                     raise  # Otherwise another process has deleted it.
         for name in sorted(group & needed.keys() - (existing.keys() - deleted)):
-            reply = transport.write("PUT", f"{path}/{name}", body=needed[name], seconds=seconds_left()).json()
-            if reply["id"] != name:
-                raise UnreadableReply
+            response = transport.write("PUT", f"{path}/{name}", body=needed[name], seconds=seconds_left()).json()
+            if response["id"] != name:
+                raise UnreadableResponse
 
 
 def _phrases(entry: Mapping[str, Any]) -> frozenset[str]:

@@ -21,11 +21,11 @@ from typesense.configuration import Configuration
 from backends.errors import BackendUnavailable
 from backends.servers.documents import time_shares
 from backends.servers.http import EngineError, HttpPool, Response, TransportFailure
-from backends.servers.replies import checked
+from backends.servers.responses import checked
 from backends.servers.server_url import ServerUrl
 from backends.servers.waiting import sleep
 from backends.typesense.cluster import Cluster
-from backends.typesense.reply import refusal
+from backends.typesense.results import rejection
 
 _RETRY_SECONDS = 0.1
 
@@ -76,7 +76,7 @@ class TypesenseTransport(ApiCall):
             seconds: Time limit; ``None`` for the usual limit.
 
         Raises:
-            RefusedByTypesense: Typesense rejected the request.
+            RejectedByTypesense: Typesense rejected the request.
             BackendUnavailable: No node responded in time.
         """
         budget = self.pool.budget(seconds)
@@ -96,7 +96,7 @@ class TypesenseTransport(ApiCall):
                     self.cluster.note_failure(node)
                     continue
                 if response.status < 500 and response.status != 429:
-                    return checked(response, refusal)
+                    return checked(response, rejection)
                 failure = EngineError.of(response)
                 self.cluster.note_failure(node)
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
@@ -120,7 +120,7 @@ class TypesenseTransport(ApiCall):
             seconds: Time limit; ``None`` for the usual limit, which grows with the body: see :func:`.time_shares`.
 
         Raises:
-            RefusedByTypesense: Typesense rejected the request.
+            RejectedByTypesense: Typesense rejected the request.
             BackendUnavailable: The change failed, or its outcome is unknown.
         """
         data = _encoded(body)
@@ -144,7 +144,7 @@ class TypesenseTransport(ApiCall):
                     break
             else:
                 if response.status < 500 and response.status != 429:
-                    return checked(response, refusal)
+                    return checked(response, rejection)
                 failure = EngineError.of(response)
                 self.cluster.forget_leader()
             # Without other nodes there is no election to wait for.
@@ -158,7 +158,7 @@ class TypesenseTransport(ApiCall):
         """Read a long response line by line.
 
         Raises:
-            RefusedByTypesense: Typesense rejected the request.
+            RejectedByTypesense: Typesense rejected the request.
             BackendUnavailable: No node responded, or the response ended early.
         """
         failure: Exception | None = None
@@ -168,7 +168,7 @@ class TypesenseTransport(ApiCall):
                 for line in self.pool.lines(node, path, self.url.timeout_seconds, params):
                     if isinstance(line, Response):
                         if line.status < 500 and line.status != 429:
-                            checked(line, refusal)
+                            checked(line, rejection)
                         failure = EngineError.of(line)
                         break
                     begun = True

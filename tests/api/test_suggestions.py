@@ -14,7 +14,7 @@ from app.models import QueryDay
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS, RUN_CODES
 from app.services.search.suggestions import MAX_CHECKS, FrequentQueryCache
-from backends.errors import BackendUnavailable, ReplyTooLarge
+from backends.errors import BackendUnavailable, ResponseTooLarge
 from tests import shared_servers
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.gateway.callers import Gateway
@@ -417,7 +417,7 @@ def test_lost_index_is_rebuilt_for_suggestions(tenant: Tenant) -> None:
 
 def test_oversized_engine_response_returns_answer_too_large(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer_too_much(*args: object, **wishes: object) -> None:
-        raise ReplyTooLarge
+        raise ResponseTooLarge
 
     monkeypatch.setattr(tenant.app.extensions["runtime"].engines.default, "find_titles", answer_too_much)
 

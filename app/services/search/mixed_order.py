@@ -20,7 +20,7 @@ from app.services.embedding.stored_vectors import best_cosines
 from backends.analysis.languages import recognize
 from backends.analysis.sentence_queries import is_sentence
 from backends.base import Hit, SearchBackend, SearchResult
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.filters import And, OneOf
 from backends.query import MATCH_ALL, SearchQuery
 
@@ -89,7 +89,7 @@ class MixedOrder:
         )
         try:
             result = engine.search(index, first)
-        except ReplyTooLarge:  # A page of hits may still be small enough.
+        except ResponseTooLarge:  # A page of hits may still be small enough.
             return by_words("reply_too_large")
         explanations = {hit.id: hit.explanation for hit in result.hits}
         ids = list(explanations)

@@ -25,7 +25,7 @@ from app.services.search.learned_order import learned_page, widen_page
 from app.services.search.mixed_order import MixedOrder
 from backends.base import Matched, SearchBackend, SearchResult
 from backends.distinct import distinct_field
-from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
+from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ResponseTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
 from backends.filters import OneOf
 from backends.query import MATCH_ALL, SearchQuery
@@ -139,7 +139,7 @@ class Searcher:
             result = self._result(site, query)
         except BackendRejected as error:
             raise rejected(error) from error
-        except ReplyTooLarge as error:
+        except ResponseTooLarge as error:
             raise self.new_budget().exceeded() from error
         answer = find_answer(result.hits) if query.answers else None
         return TimedResult(result, round((time.perf_counter() - started) * 1000), now(), answer)

@@ -25,7 +25,7 @@ from app.services.search.encoding import for_site
 from app.services.search.search import Searcher, rejected
 from app.storage.database import Database
 from backends.base import Matched, TitleMatch
-from backends.errors import BackendRejected, ReplyTooLarge
+from backends.errors import BackendRejected, ResponseTooLarge
 from backends.globs import Glob, literals_of
 from backends.query import SearchQuery
 from backends.text import normal_form
@@ -268,7 +268,7 @@ class Suggester:
             return ()
         except BackendRejected as error:
             raise rejected(error) from error
-        except ReplyTooLarge as error:
+        except ResponseTooLarge as error:
             raise self._searcher.new_budget().exceeded() from error
 
     def _finds_all_words(self, site: SiteRecord, query: str) -> bool:

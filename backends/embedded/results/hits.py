@@ -14,7 +14,7 @@ from backends.base import Hit, select_fields
 from backends.embedded.index.schema import ID, PARTED_WORDS, SOURCE, STORED_SECTIONS
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results.highlighting import TermMatches
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.highlighting import Highlighter, find_sections
 from backends.passages import find_passage
 from backends.query import SearchQuery
@@ -34,7 +34,7 @@ def make_hits(
     """Build the hits of a page, as many at a time as :data:`MAX_BATCH_BYTES` allows.
 
     Raises:
-        ReplyTooLarge: The hits exceed the query's ``max_bytes``.
+        ResponseTooLarge: The hits exceed the query's ``max_bytes``.
     """
     hits: list[Hit] = []
     used = 0
@@ -42,7 +42,7 @@ def make_hits(
         batch, size = _hits_of(entries, sources, query, matches)
         used += size
         if query.max_bytes is not None and used > query.max_bytes:
-            raise ReplyTooLarge
+            raise ResponseTooLarge
         hits += batch
     if explain is not None:
         hits = [replace(hit, explanation=explain(address)) for hit, address in zip(hits, addresses, strict=True)]

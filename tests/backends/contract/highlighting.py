@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.query import Highlight, SearchSettings
 from tests.backends.contract.case import SHOP, Case, page
 
@@ -110,7 +110,7 @@ class HighlightContract:
         assert len(case.search("shared", max_bytes=500, returned_fields=frozenset({"title"})).hits) == 5
         assert len(case.search("shared", max_bytes=9_000, highlight=whole).hits) == 5
         for options in ({"max_bytes": 2_000}, {"max_bytes": 4_000, "highlight": whole}):
-            with pytest.raises(ReplyTooLarge):
+            with pytest.raises(ResponseTooLarge):
                 case.search("shared", **options)
 
     def test_hits_are_not_formatted_without_a_highlight(self, case: Case) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from backends.meilisearch.backend import MeilisearchBackend
 from backends.meilisearch.schema import index_settings
-from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
+from backends.meilisearch.transport import MeilisearchTransport, RejectedByMeilisearch
 from backends.registry import create_backend
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 
@@ -98,7 +98,7 @@ def _run(transport: MeilisearchTransport, search: dict[str, Any]) -> dict[str, A
         body = {"queries": [{**shared, **page, **search}]}
     try:
         answer = transport.ask("POST", "/multi-search", body)
-    except RefusedByMeilisearch as error:
+    except RejectedByMeilisearch as error:
         return {"error": error.code}
     hits = (answer if "merged" in search else answer["results"][0])["hits"]
     scores = (hit.get("_federation", {}).get("weightedRankingScore", hit["_rankingScore"]) for hit in hits)

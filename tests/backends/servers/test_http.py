@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from backends.errors import EngineNotAsked, ReplyTooLarge
+from backends.errors import EngineNotAsked, ResponseTooLarge
 from backends.servers import http
 from backends.servers.http import Budget, HttpPool, TransportFailure
 from backends.servers.server_url import ServerUrl
@@ -132,10 +132,10 @@ def test_a_pool_used_before_a_fork_works_in_every_child(pool: HttpPool) -> None:
 
 
 def test_reply_above_the_size_limit_raises_reply_too_large(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100)
+    monkeypatch.setattr(http, "MAX_RESPONSE_BYTES", 100)
     assert get(pool, "/" + "x" * 99) == b"/" + b"x" * 99
 
-    with pytest.raises(ReplyTooLarge):
+    with pytest.raises(ResponseTooLarge):
         get(pool, "/" + "x" * 100)
 
     assert get(pool) == b"/x"

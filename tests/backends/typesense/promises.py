@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from backends.base import Document, SearchBackend
-from backends.errors import BackendRejected, ReplyTooLarge
+from backends.errors import BackendRejected, ResponseTooLarge
 from backends.filters import parse_filter
 from backends.query import MATCH_ALL, FieldKind, Highlight, SearchQuery, SearchSettings
 from tests.backends.contract import SHOP, Case, page
@@ -179,7 +179,7 @@ class TypesensePromises(NativeFilters):
             {"limit": 5, "offset": 3, "max_bytes": 4_000, "filters": "content:!=y", "highlight": Highlight()},
         ):
             query = SearchQuery("word", kinds=case.kinds, **options)
-            with pytest.raises(ReplyTooLarge):
+            with pytest.raises(ResponseTooLarge):
                 case.backend.search(case.index, query)
 
     def test_page_that_may_fit_in_max_bytes_is_returned(self, case: Case) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
 from backends.base import Hit, SearchBackend, SearchResult
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.query import SearchQuery
 from tests.services.embedding.stub_embedder import StubEmbedder
 
@@ -32,7 +32,7 @@ class EngineOfLargeHits:
 
     def search(self, index: str, query: SearchQuery) -> SearchResult:
         if query.limit > 20:
-            raise ReplyTooLarge
+            raise ResponseTooLarge
         return SearchResult((Hit("large", b"{}"),), 1)
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from flask import Flask
 
-from backends.errors import ReplyTooLarge
+from backends.errors import ResponseTooLarge
 from backends.query import SearchQuery
 from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters
@@ -217,7 +217,7 @@ class TestAnswers:
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: Any) -> None:
-            raise ReplyTooLarge
+            raise ResponseTooLarge
 
         monkeypatch.setattr(app.extensions["runtime"].engines.default, "search", refuse)
 

@@ -11,16 +11,16 @@ from backends.errors import BackendRejected
 from backends.field_rules import first_values
 from backends.meilisearch.query import CompiledQuery
 from backends.meilisearch.schema import STORED_SECTIONS
-from backends.meilisearch.transport import RefusedByMeilisearch
+from backends.meilisearch.transport import RejectedByMeilisearch
 from backends.query import SearchQuery
 from backends.sections import unpack
 from backends.servers import matched_words
 from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.matched_words import WordSearch
-from backends.servers.replies import count_in, source_in, text_in
+from backends.servers.responses import count_in, source_in, text_in
 
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
-_FILTER_REFUSALS = frozenset({"invalid_search_filter", "feature_not_enabled"})
+_FILTER_ERROR_CODES = frozenset({"invalid_search_filter", "feature_not_enabled"})
 
 
 def make_hit(hit: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
@@ -69,20 +69,20 @@ def check_result(result: Mapping[str, Any], query: Mapping[str, Any], index: str
         raise ValueError("the result belongs to another query")
 
 
-def merged_result(reply: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
+def merged_result(response: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the result of a federated search to the form of a single query's result.
 
     Raises:
         ValueError: It cannot belong to these queries.
     """
     index = query["indexUid"]
-    hits = [{**hit, "_rankingScore": hit["_federation"]["weightedRankingScore"]} for hit in reply["hits"]]
+    hits = [{**hit, "_rankingScore": hit["_federation"]["weightedRankingScore"]} for hit in response["hits"]]
     for hit in hits:
-        check_result(reply, query, hit["_federation"]["indexUid"])
-    counted = reply.get("facetsByIndex", {}).get(index, {})
+        check_result(response, query, hit["_federation"]["indexUid"])
+    counted = response.get("facetsByIndex", {}).get(index, {})
     return {
         "hits": hits,
-        "totalHits": count_in(reply["totalHits"]),
+        "totalHits": count_in(response["totalHits"]),
         "facetDistribution": counted.get("distribution", {}),
         "facetStats": counted.get("stats", {}),
     }
@@ -104,9 +104,9 @@ def make_facets(
     return facets, stats
 
 
-def filter_rejection(error: RefusedByMeilisearch, query: SearchQuery) -> BackendRejected | None:
+def filter_rejection(error: RejectedByMeilisearch, query: SearchQuery) -> BackendRejected | None:
     """Return the exception for a rejected filter in Meilisearch's syntax; ``None`` if the error has another cause."""
-    if error.code not in _FILTER_REFUSALS or not query.filters:
+    if error.code not in _FILTER_ERROR_CODES or not query.filters:
         return None
     place = _PLACE.search(error.message)
     position = int(place[1]) - 1 if place else None

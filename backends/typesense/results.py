@@ -15,7 +15,7 @@ from backends.query import SearchQuery
 from backends.servers import matched_words
 from backends.servers.documents import facet_text
 from backends.servers.highlighter import Matcher, matched_hit
-from backends.servers.replies import Refusal, count_in, source_in, text_in
+from backends.servers.responses import ServerRejection, count_in, source_in, text_in
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import STORED_SECTIONS
 
@@ -27,7 +27,7 @@ _IN_FILTER = re.compile(r"filter field `(?P<name>[^`]*)`")
 _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
 
 
-class RefusedByTypesense(Refusal):
+class RejectedByTypesense(ServerRejection):
     """Typesense rejected a request, with a status that concerns the request.
 
     Attributes:
@@ -46,18 +46,18 @@ class RefusedByTypesense(Refusal):
         return self.status == 404 and missing
 
 
-def refusal(status: int, reply: Any) -> RefusedByTypesense:
-    """Return the refusal that a response contains."""
-    return RefusedByTypesense(status, str(reply["message"]))
+def rejection(status: int, response: Any) -> RejectedByTypesense:
+    """Return the rejection that a response contains."""
+    return RejectedByTypesense(status, str(response["message"]))
 
 
-def is_stale_schema(error: RefusedByTypesense) -> bool:
+def is_stale_schema(error: RejectedByTypesense) -> bool:
     """Whether one of the adapter's own fields is missing, which means that the known schema is out of date."""
     match = _FIELD.search(error.message) if error.status == 404 else None
     return match is not None and (match["what"] != "filter " or match["name"].startswith("_"))
 
 
-def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:
+def rejection_of(error: RejectedByTypesense, query: SearchQuery) -> BackendError:
     """Return the exception for a failed search. It blames the caller only for filters in Typesense's syntax."""
     if error.status in (400, 404, 422) and query.filters and _ABOUT_FILTERS.search(error.message):
         match = _FIELD.search(error.message) or _IN_FILTER.search(error.message)

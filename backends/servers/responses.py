@@ -1,4 +1,4 @@
-"""Reading the replies of servers: errors become exceptions, hits are built one by one."""
+"""Reading the responses of search servers: checking them, converting errors to exceptions, building hits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from backends.errors import (
     BackendMisconfigured,
     BackendUnavailable,
     IndexNotFound,
-    ReplyTooLarge,
-    UnreadableReply,
+    ResponseTooLarge,
+    UnreadableResponse,
 )
 from backends.query import SearchQuery
 from backends.servers.http import EngineError, Response
@@ -25,7 +25,7 @@ from backends.servers.http import EngineError, Response
 _EngineHit = TypeVar("_EngineHit")
 
 
-class Refusal(Exception):
+class ServerRejection(Exception):
     """A server rejected a request. The server's message belongs in logs and never reaches callers."""
 
     @property
@@ -34,17 +34,17 @@ class Refusal(Exception):
         """Whether the index does not exist."""
 
 
-def checked(response: Response, refusal_of: Callable[[int, Any], Refusal]) -> Response:
-    """Return a successful response, or raise.
+def checked(response: Response, make_rejection: Callable[[int, Any], ServerRejection]) -> Response:
+    """Return the response if its status is 2xx; raise otherwise.
 
     Args:
-        refusal_of: Builds a refusal from a status and a decoded body; raises ``KeyError`` or ``TypeError`` if the body
-            is not a refusal.
+        make_rejection: Builds a rejection from a status and a decoded body; raises ``KeyError`` or ``TypeError`` if the
+            body is not a rejection.
 
     Raises:
-        Refusal: The server rejected the request.
+        ServerRejection: The server rejected the request.
         BackendMisconfigured: The server rejected our key.
-        UnreadableReply: The response is neither a success nor a valid refusal.
+        UnreadableResponse: The response is neither a success nor a valid rejection.
     """
     if 200 <= response.status < 300:
         return response
@@ -53,20 +53,26 @@ def checked(response: Response, refusal_of: Callable[[int, Any], Refusal]) -> Re
         raise BackendMisconfigured("The search engine rejects the configured key.") from cause
     # A redirect or a 1xx does not come from the engine, but from something in front of it.
     if not 400 <= response.status < 500:
-        raise UnreadableReply from cause
+        raise UnreadableResponse from cause
     try:
-        refusal = refusal_of(response.status, orjson.loads(response.body))
+        rejection = make_rejection(response.status, orjson.loads(response.body))
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise UnreadableReply from cause
-    raise refusal
+        raise UnreadableResponse from cause
+    raise rejection
 
 
 @contextmanager
 def translated(index: str = "") -> Iterator[None]:
-    """Translate refusals into our exceptions. Refusals that only a caller's query can cause are handled elsewhere."""
+    """Raise :class:`IndexNotFound` or :class:`BackendUnavailable` from a server's rejection in the block.
+
+    Rejections that only a caller's query can cause must be handled inside the block.
+
+    Args:
+        index: The index of the requests; ``""`` if they concern no index.
+    """
     try:
         yield
-    except Refusal as error:
+    except ServerRejection as error:
         if error.is_missing_index and index:
             raise IndexNotFound(index) from error
         raise BackendUnavailable("The search engine rejected a request of this service.") from error
@@ -74,17 +80,17 @@ def translated(index: str = "") -> Iterator[None]:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Treat a response without its required parts as a failure of the engine."""
+    """Raise :class:`UnreadableResponse` if the block cannot read a response because parts are missing or invalid."""
     try:
         yield
-    except (BackendError, Refusal):
+    except (BackendError, ServerRejection):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise UnreadableReply from error
+        raise UnreadableResponse from error
 
 
 def count_in(value: Any) -> int:
-    """Read a count from a reply.
+    """Read a count from a response.
 
     Raises:
         ValueError: The value is not a count.
@@ -96,7 +102,7 @@ def count_in(value: Any) -> int:
 
 
 def text_in(value: Any) -> str:
-    """Read a nonempty text from a reply.
+    """Read a nonempty text from a response.
 
     Raises:
         ValueError: The value is not a nonempty text.
@@ -107,7 +113,7 @@ def text_in(value: Any) -> str:
 
 
 def source_in(value: Any) -> str:
-    """Read a document from a reply as JSON, which is passed on unchanged.
+    """Read a document from a response as JSON, which is passed on unchanged.
 
     Raises:
         ValueError: The value is not a JSON object.
@@ -121,7 +127,7 @@ def source_in(value: Any) -> str:
 def hits_of(
     engine_hits: Iterable[_EngineHit], make_hit: Callable[[_EngineHit], Hit], query: SearchQuery
 ) -> Iterator[Hit]:
-    """Build each hit when it is requested, with the fields that the query returns."""
+    """Yield each hit of the server as a :class:`Hit` with the fields that the query returns, built when requested."""
     for engine_hit in engine_hits:
         with readable():
             hit = make_hit(engine_hit)
@@ -131,17 +137,17 @@ def hits_of(
 
 
 def within_budget(hits: Iterable[Hit], max_bytes: int | None) -> tuple[Hit, ...]:
-    """Return the hits, and stop building them as soon as they exceed a query's ``max_bytes``.
+    """Return the hits as a tuple; stops building them as soon as they exceed a query's ``max_bytes``.
 
     Raises:
-        ReplyTooLarge: The hits exceed the limit.
+        ResponseTooLarge: The hits exceed the limit.
     """
     if max_bytes is None:
         return tuple(hits)
-    kept: list[Hit] = []
+    built: list[Hit] = []
     for hit in hits:
         max_bytes -= len(hit.json) + (0 if hit.formatted is None else len(orjson.dumps(hit.formatted)))
         if max_bytes < 0:
-            raise ReplyTooLarge
-        kept.append(hit)
-    return tuple(kept)
+            raise ResponseTooLarge
+        built.append(hit)
+    return tuple(built)
