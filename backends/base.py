@@ -249,8 +249,8 @@ class SearchBackend(ABC):
         """Run one search.
 
         Raises:
-            BackendRejected: The engine cannot run ``filters``, ``sort``, ``facets``, or ``distinct``, or does not
-                support another attribute of the query.
+            BackendRejected: The engine cannot run the filters, ``sort``, ``facets``, or ``distinct``, or does not support
+                another attribute of the query.
             ResponseTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
             IndexNotFound: The index does not exist.
         """
@@ -280,8 +280,8 @@ class SearchBackend(ABC):
         Args:
             text: At most 512 bytes; without a letter or digit it matches nothing.
             limit: 1 to 20. Only one document per title is returned, so there may be fewer.
-            within: A search whose ``filters`` and ``filter`` the documents must match. Only these and the index's
-                ``kinds`` are used. ``None`` allows all documents.
+            within: A search whose ``native_filter`` and ``portable_filter`` the documents must match; of its other
+                attributes, only ``kinds`` is used. ``None`` allows all documents.
 
         Raises:
             IndexNotFound: The index does not exist.

@@ -263,8 +263,9 @@ class SearchQuery:
         text: The visitor's query, at most 512 bytes; :data:`MATCH_ALL` for every document.
         limit: Number of hits requested. Pages have at most 100; the service requests up to 205 to reorder hits.
         offset: Number of hits to skip, 0 to 2147483647.
-        filters: Expression in the engine's own syntax; ``""`` for none.
-        filter: Parsed expression of the portable grammar, combined with ``filters`` by AND.
+        native_filter: Filter in the engine's own syntax; ``""`` for none.
+        portable_filter: Parsed filter of the portable grammar, which every engine compiles; combined with
+            ``native_filter`` by AND.
         sort: At most three keys; ties are broken by relevance.
         facets: Fields whose values are counted; ``("*",)`` for every field that can be a facet.
         facet_values: Maximum number of values counted per facet, 100 to 10,000. Beyond 100 an engine may return fewer:
@@ -281,7 +282,7 @@ class SearchQuery:
             hit, at the place of the best hit, else the best hit. Hits without a value are not grouped. ``limit`` and
             ``offset`` count groups, and an engine may stop after the groups among the best 10,000 hits. Facets count
             documents.
-        effects: Effects of the site's rules, apart from their changes to ``text`` and ``filter``.
+        effects: Effects of the site's rules, apart from their changes to ``text`` and ``portable_filter``.
         explain: Whether hits explain their position.
         answers: Whether hits can return the passage that matches the query best.
         returned_fields: Fields that hits contain if the document has them; ``None`` for all.
@@ -294,8 +295,8 @@ class SearchQuery:
     text: str
     limit: int = 20
     offset: int = 0
-    filters: str = ""
-    filter: Filter | None = None
+    native_filter: str = ""
+    portable_filter: Filter | None = None
     sort: tuple[SortKey, ...] = ()
     facets: tuple[str, ...] = ()
     facet_values: int = 100
@@ -346,12 +347,12 @@ class SearchQuery:
 
     @property
     def condition(self) -> Filter | None:
-        """The condition that all hits meet in addition to ``filters``: ``filter``, and not being hidden."""
+        """The portable condition that every hit must meet: ``portable_filter``, and not being hidden."""
         hidden = self.hidden
         if not hidden:
-            return self.filter
+            return self.portable_filter
         visible = Not(OneOf("id", hidden))
-        return visible if self.filter is None else And((self.filter, visible))
+        return visible if self.portable_filter is None else And((self.portable_filter, visible))
 
     @property
     def hidden(self) -> tuple[str, ...]:

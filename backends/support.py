@@ -27,6 +27,9 @@ _SITUATIONS: Final[Mapping[Situation, Callable[[SearchQuery], bool]]] = {
     "distinct": lambda query: bool(query.settings.distinct if query.distinct is None else query.distinct),
 }
 
+_PARAMETERS: Final[Mapping[str, str]] = {"text": "q", "native_filter": "filters", "portable_filter": "filters"}
+"""Names of API parameters that differ from the attributes of :class:`~backends.query.SearchQuery`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Support:
@@ -97,7 +100,7 @@ def check_support(query: SearchQuery, support: EngineSupport) -> None:
     """Raise :class:`BackendRejected` if the query uses an attribute where the engine cannot honor it."""
     for attribute, situation, message in support.limited:
         if _is_used(query, attribute) and _SITUATIONS[situation](query):
-            raise BackendRejected("q" if attribute.name == "text" else attribute.name, message)
+            raise BackendRejected(_PARAMETERS.get(attribute.name, attribute.name), message)
 
 
 def _is_used(query: SearchQuery, attribute: Field[Any]) -> bool:

@@ -129,7 +129,7 @@ def search(folder: Path, queries: list[Query]) -> Searched:
                 text=query.text,
                 limit=HITS,
                 offset=0,
-                filters="pages > 2" if query.refined else "",
+                native_filter="pages > 2" if query.refined else "",
                 sort=(SortKey("date", descending=True),) if query.refined else (),
                 facets=("author", "section") if query.refined else (),
                 highlight=Highlight(),

@@ -207,27 +207,29 @@ def deep(m: Material, chance: random.Random) -> str:
 
 
 def deep_filter(m: Material, chance: random.Random) -> SearchQuery:
-    return search(chance.choice(m.frequent), filters=deep(m, chance))
+    return search(chance.choice(m.frequent), native_filter=deep(m, chance))
 
 
 def negations(m: Material, chance: random.Random) -> SearchQuery:
-    return search(chance.choice(m.frequent), filters="NOT " * DEEPEST_FILTER + f"pages = {chance.randrange(1, 20)}")
+    return search(
+        chance.choice(m.frequent), native_filter="NOT " * DEEPEST_FILTER + f"pages = {chance.randrange(1, 20)}"
+    )
 
 
 def many_ranges(m: Material, chance: random.Random) -> SearchQuery:
     ranges = endless(lambda: f"pages {chance.randrange(9)} TO {chance.randrange(9, 99)}")
-    return search(chance.choice(m.frequent), filters=filled(ranges, " OR ", MOST_FILTER))
+    return search(chance.choice(m.frequent), native_filter=filled(ranges, " OR ", MOST_FILTER))
 
 
 def many_dates(m: Material, chance: random.Random) -> SearchQuery:
     dates = endless(lambda: f"date > 20{chance.randrange(10, 25)}-0{chance.randrange(1, 10)}-01")
-    return search(chance.choice(m.frequent), filters=filled(dates, " AND ", MOST_FILTER))
+    return search(chance.choice(m.frequent), native_filter=filled(dates, " AND ", MOST_FILTER))
 
 
 def long_list(m: Material, chance: random.Random) -> SearchQuery:
     name, values = chance.choice((("id", m.ids), ("author", [f"'Author {n}'" for n in range(40)])))
     choices = filled(endless(lambda: chance.choice(values)), ",", MOST_FILTER - 20)
-    return search("*", filters=f"{name} {chance.choice(('IN', 'NOT IN'))} [{choices}]")
+    return search("*", native_filter=f"{name} {chance.choice(('IN', 'NOT IN'))} [{choices}]")
 
 
 def last_offset(m: Material, chance: random.Random) -> SearchQuery:
@@ -283,7 +285,7 @@ def different_facets(m: Material, chance: random.Random) -> SearchQuery:
 
 def everything_at_once(m: Material, chance: random.Random) -> SearchQuery:
     query = sorted_by(m, chance, FEW, "*")
-    return search("*", sort=query.sort, offset=query.offset, facets=("*",), filters=deep(m, chance))
+    return search("*", sort=query.sort, offset=query.offset, facets=("*",), native_filter=deep(m, chance))
 
 
 FAMILIES = (
@@ -393,7 +395,7 @@ def usual_cost(backend: SearchBackend, index: str, ordinary: Sequence[Query], me
     queries = [
         search(
             query.text,
-            filters="pages > 2" if query.refined else "",
+            native_filter="pages > 2" if query.refined else "",
             sort=(SortKey("date", True),) if query.refined else (),
             facets=("author", "section") if query.refined else (),
         )

@@ -39,7 +39,7 @@ _SUGGEST_ERRORS = (
 def suggest(parameters: dict[str, Any]) -> Response:
     """Complete a prefix: frequent queries first, then titles. Suggestions are never charged as searches."""
     site = choose_searched_site(current_caller(), parameters["site_id"])
-    within = SearchQuery("", filters=parameters["filters"].strip())
+    within = SearchQuery("", native_filter=parameters["filters"].strip())
     suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
     warnings = unknown_parameters(request.args, _SUGGEST_PARAMETERS)
     return json_response({**encode_suggestions(suggestions), **({"warnings": warnings} if warnings else {})})

@@ -281,7 +281,7 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
         text=parameters["query"].strip() or MATCH_ALL,
         limit=window,
         offset=parameters["page"] * window,
-        filter=read_filters(parameters, site.kinds),
+        portable_filter=read_filters(parameters, site.kinds),
         facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
         highlight=DOCSEARCH_HIGHLIGHT if shape is None else shape.highlight(parameters),
         sections=SECTIONS_OF_PAGE if by_section else 0,

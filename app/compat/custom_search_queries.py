@@ -61,7 +61,7 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
         text=_text(parameters),
         limit=parameters["num"],
         offset=parameters["start"] - 1,
-        filter=all_of(conditions),
+        portable_filter=all_of(conditions),
         sort=sort,
         highlight=Highlight(
             pre_tag="<b>", post_tag="</b>", only_fields=frozenset({"title", "content"}), sentences=True
@@ -274,7 +274,7 @@ def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]
     """Return the hits of a window that don't contain any of the words."""
     if not words or not window:
         return set()
-    of_window = SearchQuery(without(words), limit=len(window), filter=OneOf("id", tuple(window)))
+    of_window = SearchQuery(without(words), limit=len(window), portable_filter=OneOf("id", tuple(window)))
     return set(find_ids(runtime().searcher, site, of_window))
 
 
@@ -282,10 +282,10 @@ def _show(site: SiteRecord, query: SearchQuery, ids: list[str]) -> list[bytes]:
     """Return the query's hits for these IDs, in the same order."""
     if not ids:
         return []
-    conditions = (OneOf("id", tuple(ids)), *(() if query.filter is None else (query.filter,)))
+    conditions = (OneOf("id", tuple(ids)), *(() if query.portable_filter is None else (query.portable_filter,)))
     settings = replace(query.settings, pinned={}, hidden={}, distinct="")
     by_id = replace(
-        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS
+        query, limit=len(ids), offset=0, sort=(), portable_filter=And(conditions), settings=settings, effects=NO_EFFECTS
     )
     searcher = runtime().searcher
     result = searcher.run(site, by_id).result

@@ -116,7 +116,7 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord, max_byte
         # Page 0 is empty, as in Meilisearch.
         limit=0 if page == 0 else size,
         offset=offset,
-        filter=read_filter(parameters["filter"]),
+        portable_filter=read_filter(parameters["filter"]),
         sort=_sort(parameters["sort"]),
         facets=tuple(dict.fromkeys(parameters["facets"] or ())),
         highlight=shape.highlight(),
@@ -157,7 +157,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
     query = SearchQuery(
         text=_text(parameters["q"]),
         limit=0,
-        filter=read_filter(parameters["filter"]),
+        portable_filter=read_filter(parameters["filter"]),
         facets=(name,),
         facet_values=_SEARCHED_VALUES if (parameters["facetQuery"] or "").strip() else MAX_FACET_HITS,
         fields=_searched(parameters["attributesToSearchOn"]),

@@ -188,7 +188,7 @@ def _suggestions_beside(site: SiteRecord, search: EngineSearch) -> dict[str, Any
     """Return the suggestions that a search requested; nothing if they are unavailable, since there are hits."""
     if not search.suggestions:
         return {}
-    within = SearchQuery("", filter=search.query.filter)
+    within = SearchQuery("", portable_filter=search.query.portable_filter)
     try:
         suggestions = runtime().suggester.suggest(site, search.text, search.suggestions, within)
     except Exception as error:
@@ -313,7 +313,7 @@ def suggest_by_query() -> Response:
 def _suggest(parameters: dict[str, Any]) -> Response:
     site = current_caller().site
     assert site is not None
-    within = SearchQuery("", filter=read_filter(parameters["filter"]))
+    within = SearchQuery("", portable_filter=read_filter(parameters["filter"]))
     suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
     return json_response(encode_suggestions(suggestions))
 

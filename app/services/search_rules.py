@@ -199,10 +199,10 @@ def _without_positions(node: Filter) -> Filter:
 
 def _conditions_of(query: SearchQuery) -> frozenset[Filter]:
     """Return the conditions in a search's own filter; empty if the filter is not in the portable grammar."""
-    own_filters: list[Filter] = [] if query.filter is None else [query.filter]
-    if query.filters.strip():
+    own_filters: list[Filter] = [] if query.portable_filter is None else [query.portable_filter]
+    if query.native_filter.strip():
         with suppress(BackendRejected):  # The filter may use the engine's own syntax.
-            own_filters.append(parse_filter(query.filters))
+            own_filters.append(parse_filter(query.native_filter))
     return frozenset(condition for each in own_filters for condition in conjuncts(each))
 
 
@@ -212,7 +212,7 @@ def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     existing_fields = query.kinds.keys()
     # A filter on a field that no document has would turn every search into an error.
     filters = [rule.filter for rule in rules if rule.filter is not None and rule.needed_fields <= existing_fields]
-    conditions = [*([] if query.filter is None else [query.filter]), *filters]
+    conditions = [*([] if query.portable_filter is None else [query.portable_filter]), *filters]
     effects = replace(
         NO_EFFECTS,
         rules=tuple([rule.id for rule in rules]),
@@ -226,7 +226,7 @@ def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     return replace(
         query,
         text=query.text if text is None else text,
-        filter=all_of(conditions),
+        portable_filter=all_of(conditions),
         effects=effects,
     )
 

@@ -148,7 +148,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
     Raises:
         BackendRejected: A field of the filter, the order, or the facets is unknown or unsuitable.
     """
-    check_native_filter(query.filters)
+    check_native_filter(query.native_filter)
     typed = () if query.text == MATCH_ALL else tuple(query_parts(query.text))
     parts = without_stop_words(typed, query_stop_words(typed, query.settings))
     common: dict[str, Any] = {
@@ -157,7 +157,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         "attributesToRetrieve": ["id", "_doc", *([STORED_SECTIONS] if query.needs_sections else [])],
         "matchingStrategy": "all" if query.all_words else "frequency",
     }
-    filters = [query.filters] if query.filters else []
+    filters = [query.native_filter] if query.native_filter else []
     condition = query.condition
     if condition is not None:
         check_filter(condition, query.kinds)

@@ -106,7 +106,7 @@ def make_facets(
 
 def filter_rejection(error: RejectedByMeilisearch, query: SearchQuery) -> BackendRejected | None:
     """Return the exception for a rejected filter in Meilisearch's syntax; ``None`` if the error has another cause."""
-    if error.code not in _FILTER_ERROR_CODES or not query.filters:
+    if error.code not in _FILTER_ERROR_CODES or not query.native_filter:
         return None
     place = _PLACE.search(error.message)
     position = int(place[1]) - 1 if place else None
@@ -115,7 +115,7 @@ def filter_rejection(error: RejectedByMeilisearch, query: SearchQuery) -> Backen
         return BackendRejected("filters", message, position=position)
     unknown = re.search(r"Attribute `([^`]*)` is not filterable", error.message)
     if unknown:
-        place_of_name = query.filters.find(unknown[1])
+        place_of_name = query.native_filter.find(unknown[1])
         message = f"The documents have no field {unknown[1]!r} to filter by."
         return BackendRejected("filters", message, position=place_of_name if place_of_name >= 0 else position)
     return BackendRejected("filters", "The filter is not valid in Meilisearch's filter syntax.", position=position)

@@ -209,7 +209,7 @@ class Settings:
     def filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
         """Return the filterable fields of an index, read again if they lack some of the query's."""
         filterable = self.filterable.get(name)
-        uses_fields = query.facets or query.filter is not None or query.sort or distinct_field(query)
+        uses_fields = query.facets or query.portable_filter is not None or query.sort or distinct_field(query)
         needed = set(query.kinds) if uses_fields else set()
         if filterable is not None and needed <= filterable:
             return filterable

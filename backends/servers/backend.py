@@ -164,7 +164,13 @@ def title_query(text: str, limit: int, within: SearchQuery | None = None) -> Sea
         return None
     every_word = SearchSettings(stop_words=frozenset())
     query = SearchQuery(" ".join(words), limit, fields=("title",), all_words=True, settings=every_word)
-    return query if within is None else replace(query, filters=within.filters, filter=within.filter, kinds=within.kinds)
+    return (
+        query
+        if within is None
+        else replace(
+            query, native_filter=within.native_filter, portable_filter=within.portable_filter, kinds=within.kinds
+        )
+    )
 
 
 def has_beginnings(title: str, words: Sequence[str]) -> bool:

@@ -146,11 +146,11 @@ def compile_query(
             hang on the filter.
     """
     fold = fold_word if FOLDING in types else fold_word_as_before
-    check_native_filter(query.filters, types)
+    check_native_filter(query.native_filter, types)
     if parts is None:
         typed = () if query.text == MATCH_ALL else query_parts(query.text, fold)
         parts = without_stop_words(typed, query_stop_words(typed, query.settings))
-    filters = [f"({query.filters})"] if query.filters else []
+    filters = [f"({query.native_filter})"] if query.native_filter else []
     condition = query.condition
     if condition is not None:
         check_filter(condition, query.kinds)
@@ -193,7 +193,9 @@ def needs_types(query: SearchQuery) -> bool:
     """Whether compiling the query requires the custom fields of the collection."""
     if not query.kinds:
         return False
-    uses_fields = query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters)
+    uses_fields = (
+        query.sort or query.facets or query.portable_filter is not None or has_long_numbers(query.native_filter)
+    )
     return bool(uses_fields or distinct_field(query) or not Ranks(query).are_neutral)
 
 

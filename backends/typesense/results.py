@@ -59,12 +59,12 @@ def is_stale_schema(error: RejectedByTypesense) -> bool:
 
 def rejection_of(error: RejectedByTypesense, query: SearchQuery) -> BackendError:
     """Return the exception for a failed search. It blames the caller only for filters in Typesense's syntax."""
-    if error.status in (400, 404, 422) and query.filters and _ABOUT_FILTERS.search(error.message):
+    if error.status in (400, 404, 422) and query.native_filter and _ABOUT_FILTERS.search(error.message):
         match = _FIELD.search(error.message) or _IN_FILTER.search(error.message)
         if match is None:
             return BackendRejected("filters", "The filter is not valid in Typesense's filter syntax.")
         name = match["name"]
-        position = query.filters.find(name)
+        position = query.native_filter.find(name)
         if error.status == 404:
             message = f"The documents have no field {name!r} to filter by."
         else:

@@ -21,7 +21,7 @@ class NativeFilters:
     def test_filter_text_is_combined_with_a_filter_tree(self, case: Case) -> None:
         case.add(*SHOP)
         assert case.search("reading", filters="").total == 5
-        both = self.native(case, self.ANN, filter=parse_filter("price > 100"))
+        both = self.native(case, self.ANN, portable_filter=parse_filter("price > 100"))
         assert both == ["shelf"]
 
     def test_invalid_filter_is_rejected_with_its_position(self, case: Case) -> None:
@@ -39,7 +39,7 @@ class NativeFilters:
         """Return the IDs that match an expression in the engine's native syntax."""
         from backends.query import SearchQuery
 
-        query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)
+        query = SearchQuery("reading", native_filter=filters, kinds=case.kinds, **options)
         return sorted(hit.id for hit in case.backend.search(case.index, query).hits)
 
     def test_search_in_a_non_text_field_returns_no_hits(self, case: Case) -> None:

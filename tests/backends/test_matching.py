@@ -52,6 +52,6 @@ def test_document_filter_agrees_with_the_embedded_engine(node: Filter) -> None:
     backend, documents = shop()
     matches = compile_matching(node, KINDS)
 
-    found = backend.search("i", SearchQuery("word", limit=100, filter=node, kinds=KINDS))
+    found = backend.search("i", SearchQuery("word", limit=100, portable_filter=node, kinds=KINDS))
 
     assert {document["id"] for document in documents if matches(document)} == {hit.id for hit in found.hits}

@@ -105,7 +105,9 @@ def _spellings(url: str, site: SiteRecord) -> list[str]:
 
 def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
     at_urls = OneOf("url", tuple(urls))
-    query = SearchQuery(MATCH_ALL, limit=1, filter=at_urls, kinds=site.kinds, returned_fields=frozenset({"id"}))
+    query = SearchQuery(
+        MATCH_ALL, limit=1, portable_filter=at_urls, kinds=site.kinds, returned_fields=frozenset({"id"})
+    )
     return [hit.id for hit in runtime().searcher.run(site, query).result.hits]
 
 

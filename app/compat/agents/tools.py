@@ -141,7 +141,7 @@ def _search(site: SiteRecord, arguments: Any) -> ToolResult:
     query = SearchQuery(
         text=values["query"],
         limit=values["limit"],
-        filter=_condition(values),
+        portable_filter=_condition(values),
         highlight=Highlight(pre_tag="", post_tag="", escape=False, only_fields=frozenset({"content"}), sentences=True),
         sections=1,
         returned_fields=frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"},

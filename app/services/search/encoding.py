@@ -46,7 +46,7 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         text=parameters["q"].strip(),
         limit=limit,
         offset=offset,
-        filters=parameters["filters"].strip(),
+        native_filter=parameters["filters"].strip(),
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
         highlight=Highlight(only_fields=fields, sentences=True) if parameters["highlight"] else None,

@@ -142,7 +142,9 @@ def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequenc
     if not ids:
         return []
     among = OneOf("id", tuple(ids))
-    condition = among if query.filter is None else And((query.filter, among))
-    page_query = replace(query, offset=0, limit=len(ids), filter=condition, facets=(), distinct="", explain=False)
+    condition = among if query.portable_filter is None else And((query.portable_filter, among))
+    page_query = replace(
+        query, offset=0, limit=len(ids), portable_filter=condition, facets=(), distinct="", explain=False
+    )
     hits = {hit.id: hit for hit in engine.search(index, page_query).hits}
     return [hits[id] for id in ids if id in hits]

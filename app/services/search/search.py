@@ -221,4 +221,4 @@ def find_ids_at(searcher: Searcher, site: SiteRecord, urls: tuple[str, ...], lim
     Raises:
         BackendUnavailable: The engine is unavailable.
     """
-    return find_ids(searcher, site, SearchQuery(MATCH_ALL, limit=limit, filter=OneOf("url", urls)))
+    return find_ids(searcher, site, SearchQuery(MATCH_ALL, limit=limit, portable_filter=OneOf("url", urls)))

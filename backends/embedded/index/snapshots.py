@@ -193,8 +193,8 @@ def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query |
         BackendRejected: The engine cannot run the filters.
     """
     parts: list[Filter] = [] if query.condition is None else [query.condition]
-    if query.filters.strip():
-        parts.append(parse_filter(query.filters))
+    if query.native_filter.strip():
+        parts.append(parse_filter(query.native_filter))
     expression = all_of(parts)
     if expression is None:
         return None

@@ -11,8 +11,8 @@ from tests.backends.contract.case import SHOP, Case
 
 OPTIONS: dict[str, dict[str, Any]] = {
     **{attribute: {} for attribute in ("text", "limit", "offset", "facets", "kinds")},
-    "filters": {"filters": "author = Ann"},
-    "filter": {"filter": OneOf("author", ("ann",))},
+    "native_filter": {"filters": "author = Ann"},
+    "portable_filter": {"portable_filter": OneOf("author", ("ann",))},
     "sort": {"sort": (SortKey("price"),)},
     "facet_values": {"facet_values": 1000},
     "highlight": {"highlight": Highlight()},

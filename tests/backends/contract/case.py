@@ -86,7 +86,7 @@ SHOP = (
 
 
 def has_native_filters(backend: SearchBackend) -> bool:
-    """Whether the engine reads ``SearchQuery.filters`` in its native syntax, not in the portable grammar."""
+    """Whether the engine reads ``SearchQuery.native_filter`` in its native syntax, not in the portable grammar."""
     return backend.name in ("typesense", "meilisearch")
 
 
@@ -117,9 +117,9 @@ class Case:
 
     def query(self, text: str, filters: str = "", **options: Any) -> SearchQuery:
         if filters and has_native_filters(self.backend):
-            options["filter"] = parse_filter(filters)
+            options["portable_filter"] = parse_filter(filters)
         elif filters:
-            options["filters"] = filters
+            options["native_filter"] = filters
         return SearchQuery(text, kinds=self.kinds, **options)
 
     def search(self, text: str, filters: str = "", **options: Any) -> SearchResult:

@@ -90,7 +90,7 @@ class FilterContract:
         if has_native_filters(case.backend):
             pytest.skip("the text is in the engine's own syntax")
         case.add(*SHOP)
-        assert case.ids("reading", "author = Ann", filter=parse_filter("price > 100")) == ["shelf"]
+        assert case.ids("reading", "author = Ann", portable_filter=parse_filter("price > 100")) == ["shelf"]
 
     @pytest.mark.parametrize(("expression", "position"), [
         ("price >", 7), ("(price = 1", 10), ("price = 1)", 9), ("= 1", 0), ("price = 'x", 8),
@@ -108,7 +108,7 @@ class FilterContract:
     def test_unknown_field_in_a_filter_tree_is_rejected(self, case: Case) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
-            case.search("reading", filter=parse_filter("price = 1 OR unknown = 2"))
+            case.search("reading", portable_filter=parse_filter("price = 1 OR unknown = 2"))
         assert caught.value.part == "filters"
 
     @pytest.mark.parametrize("expression", [
@@ -119,7 +119,7 @@ class FilterContract:
     def test_incomparable_filter_value_is_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
-            case.search("reading", filter=parse_filter(expression))
+            case.search("reading", portable_filter=parse_filter(expression))
         assert caught.value.part == "filters"
 
     @pytest.mark.parametrize(("expression", "expected"), [

@@ -75,7 +75,7 @@ class TitleContract:
         )
 
         def titles_within(expression: str) -> list[str]:
-            within = SearchQuery("", filter=parse_filter(expression), kinds=case.kinds)
+            within = SearchQuery("", portable_filter=parse_filter(expression), kinds=case.kinds)
             return [match.title for match in case.backend.find_titles(case.index, "sour", 8, within=within)]
 
         assert titles_within("section = help") == ["Source code"]
@@ -86,7 +86,7 @@ class TitleContract:
 
     def test_title_filter_on_an_unknown_field_is_rejected(self, case: Case) -> None:
         case.add(page("a", "Source code"))
-        within = SearchQuery("", filter=parse_filter("colour = red"), kinds=case.kinds)
+        within = SearchQuery("", portable_filter=parse_filter("colour = red"), kinds=case.kinds)
         with pytest.raises(BackendRejected) as caught:
             case.backend.find_titles(case.index, "sour", 8, within=within)
         assert caught.value.part == "filters"

@@ -273,7 +273,7 @@ def test_task_of_another_index_is_an_unreadable_response(case: Case, server: Fak
 def test_index_recreated_by_another_process_is_searched_without_error(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "word", size=1, kind="x"))
     wishes: tuple[dict[str, Any], ...] = (
-        {"facets": ("size",)}, {"sort": (SortKey("size"),)}, {"filter": parse_filter("kind = x OR size > 0")},
+        {"facets": ("size",)}, {"sort": (SortKey("size"),)}, {"portable_filter": parse_filter("kind = x OR size > 0")},
         {"distinct": "kind"},
     )  # fmt: skip
     for wish in wishes:

@@ -107,7 +107,7 @@ class TypesensePromises(NativeFilters):
         for expression in ("author:=Bob) || (author:=Ann", "author:=Bob || author:=Ann"):
             found: list[str] = []
             with contextlib.suppress(BackendRejected):
-                found = self.native(case, expression, filter=parse_filter("price > 100"))
+                found = self.native(case, expression, portable_filter=parse_filter("price > 100"))
             assert "lamp" not in found
 
     def test_integer_field_later_accepts_fractions_without_losing_precision(self, case: Case) -> None:
@@ -125,7 +125,7 @@ class TypesensePromises(NativeFilters):
         }
 
     def named(self, case: Case, filters: str) -> list[str]:
-        query = SearchQuery("word", filters=filters, kinds=case.kinds)
+        query = SearchQuery("word", native_filter=filters, kinds=case.kinds)
         return [hit.id for hit in case.backend.search(case.index, query).hits]
 
     def test_negated_range_over_a_list_of_numbers_is_rejected_with_a_reason(self, case: Case) -> None:
@@ -175,8 +175,8 @@ class TypesensePromises(NativeFilters):
         for options in (
             {"limit": 11, "max_bytes": 9_000},  # The page contains every match.
             {"limit": 5, "max_bytes": 100},  # Even the smallest document exceeds this at five times its size.
-            {"limit": 5, "max_bytes": 4_000, "filters": "content:!=y"},
-            {"limit": 5, "offset": 3, "max_bytes": 4_000, "filters": "content:!=y", "highlight": Highlight()},
+            {"limit": 5, "max_bytes": 4_000, "native_filter": "content:!=y"},
+            {"limit": 5, "offset": 3, "max_bytes": 4_000, "native_filter": "content:!=y", "highlight": Highlight()},
         ):
             query = SearchQuery("word", kinds=case.kinds, **options)
             with pytest.raises(ResponseTooLarge):

@@ -234,9 +234,9 @@ def test_fields_that_another_write_added_meanwhile_are_not_mixed_up(backend: Tan
     waiting.join()
     other.close()
     both = {"price": kinds, "weight": kinds}
-    heavy = backend.search(NAME, SearchQuery("word", filters="weight > 7", kinds=both))
+    heavy = backend.search(NAME, SearchQuery("word", native_filter="weight > 7", kinds=both))
     assert [hit.id for hit in heavy.hits] == ["c"]
-    priced = backend.search(NAME, SearchQuery("word", filters="price > 4", kinds=both))
+    priced = backend.search(NAME, SearchQuery("word", native_filter="price > 4", kinds=both))
     assert [hit.id for hit in priced.hits] == ["a"]
 
 

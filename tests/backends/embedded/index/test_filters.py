@@ -84,6 +84,6 @@ def nested(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
 def test_filter_agrees_with_a_reference_model(node: Filter) -> None:
     backend, documents = shop()
 
-    found = backend.search("i", SearchQuery("word", limit=100, filter=node, kinds=KINDS))
+    found = backend.search("i", SearchQuery("word", limit=100, portable_filter=node, kinds=KINDS))
 
     assert {hit.id for hit in found.hits} == {document["id"] for document in documents if keeps(node, document)}

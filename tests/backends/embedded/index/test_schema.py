@@ -102,7 +102,7 @@ def test_index_of_an_earlier_release_can_be_searched_and_written(version: int, t
     assert ids(backend, "cảng") == ["cảng"]
     assert backend.find_titles(NAME, "harb", 5)[0].url == "/harbor"
     query = SearchQuery(
-        "*", filters="price < 10 OR tags = boat", sort=(SortKey("price"),), facets=("tags",), kinds=KINDS
+        "*", native_filter="price < 10 OR tags = boat", sort=(SortKey("price"),), facets=("tags",), kinds=KINDS
     )
     result = backend.search(NAME, query)
     assert [hit.id for hit in result.hits] == ["hafen", "harbor"]
