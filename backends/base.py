@@ -249,8 +249,8 @@ class SearchBackend(ABC):
         """Run one search.
 
         Raises:
-            BackendRejected: The engine cannot run the filters, ``sort``, ``facets``, or ``distinct``, or does not support
-                another attribute of the query.
+            BackendRejected: The engine cannot run the filters, ``sort``, ``facets``, or ``distinct``, or it does not
+                support another attribute of the query.
             ResponseTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
             IndexNotFound: The index does not exist.
         """

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from backends.query import Highlight, SearchQuery
 from backends.sections import (
-    Place,
+    Match,
     Section,
     SectionHit,
-    WordPlaces,
+    WordLocator,
     choose,
     page_headings,
     path_to,
@@ -55,10 +55,10 @@ _MAX_COMPARED_MATCHES = 8
 _LETTER = re.compile(r"[^\W_]")
 
 
-def merged(places: Iterable[Place]) -> list[Span]:
+def merged(matches: Iterable[Match]) -> list[Span]:
     """Return the spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
-    for start, end, _ in places:
+    for start, end, _ in matches:
         if spans and start <= spans[-1][1]:
             if end > spans[-1][1]:
                 spans[-1] = (spans[-1][0], end)
@@ -67,29 +67,29 @@ def merged(places: Iterable[Place]) -> list[Span]:
     return spans
 
 
-def without_lone_stop_words(text: str, places: Sequence[Place], meaningful: Set[int]) -> Sequence[Place]:
+def without_lone_stop_words(text: str, matches: Sequence[Match], meaningful: Set[int]) -> Sequence[Match]:
     """Return the matches to mark: a stop word only beside a meaningful match, or beside another marked stop word.
 
     Args:
-        places: Matches, in order.
+        matches: In order.
         meaningful: Numbers of the query's words other than stop words.
     """
-    if all(number in meaningful for _, _, number in places):
-        return places
-    marked: list[Place] = []
-    group: list[Place] = []
-    for place in places:
-        if group and _LETTER.search(text, group[-1][1], place[0]):
+    if all(number in meaningful for _, _, number in matches):
+        return matches
+    marked: list[Match] = []
+    group: list[Match] = []
+    for match in matches:
+        if group and _LETTER.search(text, group[-1][1], match[0]):
             marked += group if any(number in meaningful for _, _, number in group) else ()
             group = []
-        group.append(place)
+        group.append(match)
     return marked + group if any(number in meaningful for _, _, number in group) else marked
 
 
-class Matches(WordPlaces, Protocol):
+class MatchLocator(WordLocator, Protocol):
     """Locates the matches of a query in texts. Spans are in order and do not overlap."""
 
-    def in_document(self, document: Mapping[str, Any]) -> Matches:
+    def in_document(self, document: Mapping[str, Any]) -> MatchLocator:
         """Return the matcher for one document, which may skip an unlikely match if the document has a better one."""
         ...
 
@@ -125,9 +125,9 @@ class _FieldOptions(dict[str, tuple[int | None, bool]]):
 class Highlighter:
     """Marks the matches of one query."""
 
-    def __init__(self, options: Highlight, matches: Matches):
+    def __init__(self, options: Highlight, locator: MatchLocator):
         self.options = options
-        self._matches = matches
+        self._locator = locator
         self._escape: Callable[[str], str] = html.escape if options.escape else str
         self._field_options = _FieldOptions(options)
 
@@ -138,17 +138,17 @@ class Highlighter:
         """
         only_fields, field_options = self.options.only_fields, self._field_options
         page: list[dict[str, Any]] = []
-        groups: defaultdict[tuple[Matches, int | None, bool], list[_Slot]] = defaultdict(list)
+        groups: defaultdict[tuple[MatchLocator, int | None, bool], list[_Slot]] = defaultdict(list)
         for document in documents:
-            matches = self._matches.in_document(document)
+            locator = self._locator.in_document(document)
             fields = dict(document if only_fields is None else self.options.chosen(document))
             page.append(fields)
             for name, value in fields.items():
                 if type(value) is str:
-                    groups[matches, *field_options[name]].append((fields, name, value))
+                    groups[locator, *field_options[name]].append((fields, name, value))
                 elif type(value) is list:
                     items = fields[name] = list(value)
-                    slots = groups[matches, *field_options[name]]
+                    slots = groups[locator, *field_options[name]]
                     slots += [(items, at, item) for at, item in enumerate(items) if type(item) is str]
         marked: list[str] = []
         for group, slots in groups.items():
@@ -158,23 +158,23 @@ class Highlighter:
             holder[key] = text
         return page
 
-    def mark(self, text: str, places: Sequence[Place], part: Span) -> str:
+    def mark(self, text: str, matches: Sequence[Match], part: Span) -> str:
         """Return a part of a text with matches marked."""
         start, end = part
-        places = without_lone_stop_words(text, places, self._matches.meaningful)
-        spans = merged([place for place in places if start <= place[0] < end])
+        matches = without_lone_stop_words(text, matches, self._locator.meaningful)
+        spans = merged([match for match in matches if start <= match[0] < end])
         return self._finished([_with_placeholders(text, spans, start, end)])[0]
 
-    def _marked(self, matches: Matches, words: int | None, is_marked: bool, texts: Sequence[str]) -> Sequence[str]:
+    def _marked(self, locator: MatchLocator, words: int | None, is_marked: bool, texts: Sequence[str]) -> Sequence[str]:
         """Return texts, or their best parts, with placeholders."""
         if words is not None:
-            parts = matches.best_parts(texts, words)
+            parts = locator.best_parts(texts, words)
             return [self._excerpt(text, *part, is_marked=is_marked) for text, part in zip(texts, parts, strict=True)]
         if not is_marked:
             return texts
         return [
             _with_placeholders(text, spans, 0, len(text)) if spans else text
-            for text, spans in zip(texts, matches.spans_in(texts), strict=True)
+            for text, spans in zip(texts, locator.spans_in(texts), strict=True)
         ]
 
     def _excerpt(self, text: str, spans: Sequence[Span], part: Span, *, is_marked: bool) -> str:
@@ -219,17 +219,17 @@ def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
 
 
 def find_sections(
-    query: SearchQuery, document: Mapping[str, Any], sections: Sequence[Section], matches: Matches | None
+    query: SearchQuery, document: Mapping[str, Any], sections: Sequence[Section], locator: MatchLocator | None
 ) -> list[SectionHit]:
     """Return the sections of a hit that match its query best.
 
     Args:
         document: The hit's fields.
-        matches: Locates the query's words; ``None`` if the query has none.
+        locator: Locates the query's words; ``None`` if the query has none.
     """
-    if matches is None or not sections:
+    if locator is None or not sections:
         return []
-    words = matches.in_document(document)
+    words = locator.in_document(document)
     chosen = choose(document, sections, words, query.sections)
     page = page_headings(sections, str(document.get("title", ""))) if chosen else ()
     content, url = str(document.get("content", "")), str(document.get("url", ""))
@@ -239,38 +239,38 @@ def find_sections(
         formatted = None
         if highlighter is not None:
             text = section_text(content, section, sections)
-            places = words.places(text[:_MAX_EXCERPT_SOURCE_CHARS])
-            part = _best_sentences(text, [place for place in places if place[2] in words.meaningful])
+            matches = words.matches_in(text[:_MAX_EXCERPT_SOURCE_CHARS])
+            part = _best_sentences(text, [match for match in matches if match[2] in words.meaningful])
             formatted = {
-                "title": highlighter.mark(section.title, words.places(section.title), (0, len(section.title))),
-                "content": highlighter.mark(text, places, part),
+                "title": highlighter.mark(section.title, words.matches_in(section.title), (0, len(section.title))),
+                "content": highlighter.mark(text, matches, part),
             }
         hits.append(SectionHit(section, path_to(section, sections, page), section_url(url, section), formatted))
     return hits
 
 
-def _best_sentences(text: str, places: Sequence[Place]) -> Span:
+def _best_sentences(text: str, matches: Sequence[Match]) -> Span:
     """Return the sentences with the most different words, or the part around the first match, or the beginning.
 
     Of sentences with equally many, prose comes before code and tables.
     """
     best: Span | None = None
-    best_value, best_possible = (0, False), (len({word for _, _, word in places}), True)
-    for start, end, _ in places[:_MAX_COMPARED_MATCHES]:
+    best_value, best_possible = (0, False), (len({word for _, _, word in matches}), True)
+    for start, end, _ in matches[:_MAX_COMPARED_MATCHES]:
         if best is not None and start < best[1]:
             continue
         sentences = whole_sentences(text, start, end)
         if sentences is not None:
-            different = len({word for at, _, word in places if sentences[0] <= at < sentences[1]})
+            different = len({word for at, _, word in matches if sentences[0] <= at < sentences[1]})
             value = (different, is_prose(text[slice(*sentences)]))
             if value > best_value:
                 best, best_value = sentences, value
             if best_value == best_possible:
                 break
-    if best is None and not places:
+    if best is None and not matches:
         best = whole_sentences(text, 0, 0)
     if best is None:
-        start = _next_word(text, max(0, places[0][0] - MAX_SENTENCES_CHARS // 3) if places else 0)
+        start = _next_word(text, max(0, matches[0][0] - MAX_SENTENCES_CHARS // 3) if matches else 0)
         best = start, _last_word(text, start + MAX_SENTENCES_CHARS)
     return best
 

@@ -11,14 +11,14 @@ from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, P
 from backends.query import FieldKinds
 from backends.values import fold_value, parse_instant, parse_number
 
-Matches = Callable[[Mapping[str, Any]], bool]
+Predicate = Callable[[Mapping[str, Any]], bool]
 """Predicate on a document's fields."""
 
 _ID, _DATE = "id", "date"
 _BY_SIZE: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 
 
-def compile_matching(expression: Filter, kinds: FieldKinds) -> Matches:
+def compile_matching(expression: Filter, kinds: FieldKinds) -> Predicate:
     """Compile a filter to a predicate on documents.
 
     Raises:
@@ -28,7 +28,7 @@ def compile_matching(expression: Filter, kinds: FieldKinds) -> Matches:
     return _compile(expression)
 
 
-def _compile(node: Filter) -> Matches:
+def _compile(node: Filter) -> Predicate:
     match node:
         case Not(operand):
             matches = _compile(operand)
@@ -54,7 +54,7 @@ def _compile(node: Filter) -> Matches:
             return _by_size(name, [(operator, value)], position)
 
 
-def _presence(name: str, test: str) -> Matches:
+def _presence(name: str, test: str) -> Predicate:
     match test:
         case "exists":
             return lambda document: name in document
@@ -64,7 +64,7 @@ def _presence(name: str, test: str) -> Matches:
             return lambda document: False  # The service removes null fields, so no document has one.
 
 
-def _equality(name: str, values: Iterable[str], position: int) -> Matches:
+def _equality(name: str, values: Iterable[str], position: int) -> Predicate:
     if name == _ID:
         ids = frozenset(values)
         return lambda document: document[_ID] in ids
@@ -84,7 +84,7 @@ def _equality(name: str, values: Iterable[str], position: int) -> Matches:
     return lambda document: any(map(equals, _items(document.get(name))))
 
 
-def _by_size(name: str, bounds: Iterable[tuple[str, str]], position: int) -> Matches:
+def _by_size(name: str, bounds: Iterable[tuple[str, str]], position: int) -> Predicate:
     if name == _DATE:
         instants = [(_BY_SIZE[operator], instant_of(value, position)) for operator, value in bounds]
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from backends.highlighting import Matches
-from backends.sections import Passage, Place, Section, page_headings
+from backends.highlighting import MatchLocator
+from backends.sections import Match, Passage, Section, page_headings
 from backends.sentences import MAX_SENTENCES_CHARS, SENTENCE_END, Span
 
 _MAX_PASSAGE_SOURCE_CHARS = 20_000
@@ -24,7 +24,7 @@ _COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
 """The end of a complete sentence; headings, commands, and table rows do not have one."""
 
 
-def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
+def find_passage(document: Mapping[str, Any], sections: Sequence[Section], locator: MatchLocator) -> Passage | None:
     """Return the passage of a document's content whose words of the query weigh most; ``None`` if it has none.
 
     A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences. Once it has all
@@ -33,21 +33,21 @@ def find_passage(document: Mapping[str, Any], sections: Sequence[Section], match
 
     Args:
         sections: Sections of the document, in order.
-        matches: Locates the query's words.
+        locator: Locates the query's words.
     """
-    words = matches.in_document(document)
+    words = locator.in_document(document)
     content = str(document.get("content", ""))[:_MAX_PASSAGE_SOURCE_CHARS]
-    places = words.places(content, words.meaningful)
+    matches = words.matches_in(content, words.meaningful)
     starts = [section.start for section in sections]
     weights = words.weights
     total = sum(weights.values())
     best: Span | None = None
     best_words: frozenset[int] = frozenset()
     best_weight = 0.0
-    for run in _runs(content, starts) if places else ():
-        run_places = places[bisect_left(places, (run[0][0],)) : bisect_left(places, (run[-1][1],))]
-        if sum(weights[word] for word in {word for _, _, word in run_places}) > best_weight:
-            for passage, different in _windows(content, run, run_places):
+    for run in _runs(content, starts) if matches else ():
+        run_matches = matches[bisect_left(matches, (run[0][0],)) : bisect_left(matches, (run[-1][1],))]
+        if sum(weights[word] for word in {word for _, _, word in run_matches}) > best_weight:
+            for passage, different in _windows(content, run, run_matches):
                 if (weight := sum(weights[word] for word in different)) > best_weight:
                     best, best_words, best_weight = passage, different, weight
         if len(best_words) == len(weights):
@@ -94,25 +94,25 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, start + len(text[start:end].rstrip())
 
 
-def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, frozenset[int]]]:
+def _windows(text: str, run: Sequence[Span], matches: Sequence[Match]) -> Iterator[tuple[Span, frozenset[int]]]:
     """The passage that starts at each sentence with a query word, and the numbers of its query words."""
     for at, (start, stop) in enumerate(run):
-        low = bisect_left(places, (start,))
-        if low == len(places) or places[low][0] >= stop:
+        low = bisect_left(matches, (start,))
+        if low == len(matches) or matches[low][0] >= stop:
             continue
         after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=at, key=itemgetter(1))
         ends = [end for _, end in run[at:after] if text[end - 1] not in _QUESTION]
         if ends:
-            inside = places[low : bisect_left(places, (ends[-1],))]
+            inside = matches[low : bisect_left(matches, (ends[-1],))]
             yield (start, _end_of_passage(run[at:after], ends, inside)), frozenset(word for _, _, word in inside)
 
 
-def _end_of_passage(sentences: Sequence[Span], ends: Sequence[int], places: Sequence[Place]) -> int:
+def _end_of_passage(sentences: Sequence[Span], ends: Sequence[int], matches: Sequence[Match]) -> int:
     """Return the first end after every different word, and after all directly following sentences with words."""
-    positions = {word: start for start, _, word in reversed(places)}
+    positions = {word: start for start, _, word in reversed(matches)}
     last = max(positions.values())
     for start, end in sentences:
-        if start > last and not any(start <= place[0] < end for place in places):
+        if start > last and not any(start <= match[0] < end for match in matches):
             break
         last = max(last, end - 1)
     return next(possible for possible in ends if possible > last)

@@ -202,7 +202,7 @@ class SearchSettings:
         weights: Field (``title``, ``excerpt``, ``content``) to its factor; 1.0 for fields that are missing here.
         distinct: Default for :attr:`SearchQuery.distinct`; ``""`` for none. A field that no document has is ignored.
         preferred: Chooses the hit of each distinct value; ``None`` for the best. No effect without ``distinct``.
-        learned: Normal form of a query to ids and the number of places, 0 to 3, that each document may rise for the
+        learned: Normal form of a query to ids and the number of positions, 0 to 3, that each document may rise for the
             query because of its clicks. The service applies it, on every engine.
         boosts: Boosts applied to every search.
         rank_field: Field with each document's own rank, -5 to 5; ``""`` for none.
@@ -340,7 +340,7 @@ class SearchQuery:
 
     @property
     def learned(self) -> Mapping[str, float]:
-        """Places that documents may rise, by id; empty if the query sorts or the site pins documents for it."""
+        """Number of positions that documents may rise, by id; empty if the query sorts or pins documents."""
         if not self.settings.learned or not self.limit or self.sort or self.pinned:
             return {}
         return self.settings.learned.get(normal_form(self.typed), {})

@@ -12,7 +12,7 @@ import orjson
 SECTIONS: Final = "sections"
 """The document field that contains its sections, and the index field in which their titles are searched."""
 
-Place = tuple[int, int, int]
+Match = tuple[int, int, int]
 """Start and end of a match in a text, and the number of the matching word of the query."""
 
 
@@ -70,7 +70,7 @@ class Passage:
     share: float
 
 
-class WordPlaces(Protocol):
+class WordLocator(Protocol):
     """Locates the words of a query in texts."""
 
     @property
@@ -83,11 +83,11 @@ class WordPlaces(Protocol):
         """Weight of each meaningful word in a passage, by its number: the rarer the word, the higher."""
         ...
 
-    def places(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Place]:
+    def matches_in(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Match]:
         """Return the matches in a text, in order: of the query words with these numbers, or of all."""
         ...
 
-    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Place]:
+    def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Match]:
         """Some matches of these words in each part of a text, in no particular order.
 
         They include the first match in each part and, if any word occurs as typed, a match as typed.
@@ -148,7 +148,7 @@ class _MatchingSection:
         return {word for _, word in self.written}
 
 
-def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordPlaces, limit: int) -> list[Section]:
+def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordLocator, limit: int) -> list[Section]:
     """Return the sections that match a query best, best first; none if the beginning of the page matches better.
 
     Sections with more different words come first, then with more words as typed, then with more in the title, then
@@ -192,10 +192,10 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
     return [candidate.section for candidate in ranked[:limit]]
 
 
-def _words_of(title: str, words: WordPlaces) -> set[int]:
+def _words_of(title: str, words: WordLocator) -> set[int]:
     """Numbers of the query words in a title, with all their parts or in another form."""
     parts: dict[int, set[str]] = {}
-    for start, end, word in words.places(title, words.meaningful):
+    for start, end, word in words.matches_in(title, words.meaningful):
         parts.setdefault(word, set()).update(words.typed_in(title[start:end]) or words.typed_as(word))
     return {word for word, matched_parts in parts.items() if matched_parts >= words.typed_as(word)}
 
@@ -240,23 +240,23 @@ def _is_in(content: str, section: Section) -> bool:
 
 
 def _sections_with(
-    content: str, sections: Sequence[Section], words: WordPlaces, sought_words: frozenset[int]
+    content: str, sections: Sequence[Section], words: WordLocator, sought_words: frozenset[int]
 ) -> list[_MatchingSection]:
     """Return the sections that contain some words, in order, and the text before them."""
-    by_place: dict[int, _MatchingSection] = {}
+    by_index: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
-    for start, end, word in words.first_places(content, [0, *starts], sought_words):
+    for start, end, word in words.first_matches_in(content, [0, *starts], sought_words):
         at = bisect_right(starts, start) - 1
-        matching = by_place.get(at)
+        matching = by_index.get(at)
         if matching is None:
-            matching = by_place[at] = _MatchingSection(_BEGINNING if at < 0 else sections[at])
+            matching = by_index[at] = _MatchingSection(_BEGINNING if at < 0 else sections[at])
         written = content[start:end], word
         matching.written.append(written)
         if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
             matching.titled.append(written)
     for at, section in enumerate(sections):
-        if not _is_in(content, section) and (titled := words.places(section.title, sought_words)):
-            own = by_place.setdefault(at, _MatchingSection(section))
+        if not _is_in(content, section) and (titled := words.matches_in(section.title, sought_words)):
+            own = by_index.setdefault(at, _MatchingSection(section))
             own.titled.extend((section.title[start:end], word) for start, end, word in titled)
             own.written.extend(own.titled)
-    return [by_place[at] for at in sorted(by_place)]
+    return [by_index[at] for at in sorted(by_index)]

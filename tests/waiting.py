@@ -37,7 +37,7 @@ class NotedPlaces:
 def noted_places() -> Iterator[NotedPlaces]:
     """Let the current thread work in noted places for as long as the block lasts."""
     places = NotedPlaces()
-    waiting.work_in(places)
+    waiting.set_worker_pool(places)
     try:
         yield places
     finally:

@@ -11,7 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
-from backends.servers.waiting import work_in
+from backends.servers.waiting import set_worker_pool
 
 MAX_OUTSIDE = 128
 """Maximum number of threads that wait for other servers outside the places of a pool. Each costs memory."""
@@ -132,7 +132,7 @@ class ThreadPool:
 
     def _serve(self, inbox: SimpleQueue[Callable[[], None] | None]) -> None:
         """Run tasks until the pool shuts down or enough threads are idle."""
-        work_in(self)
+        set_worker_pool(self)
         while (task := inbox.get()) is not None:
             while task is not None:
                 task()

@@ -36,7 +36,7 @@ from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
-from backends.matching import Matches, compile_matching
+from backends.matching import Predicate, compile_matching
 from schemas.validation.documents import MAX_ID_LENGTH
 
 MAX_SOURCES = 100
@@ -62,7 +62,7 @@ class Selection:
     source: str | None = None
     ids: Sequence[str] | None = None
     filters: str = ""
-    matches: Matches | None = None
+    matches: Predicate | None = None
 
 
 @dataclass(frozen=True, slots=True)

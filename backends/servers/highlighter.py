@@ -28,7 +28,7 @@ from backends.highlighting import (
 from backends.languages import LANGUAGES
 from backends.passages import find_passage
 from backends.query import SearchQuery
-from backends.sections import Place, unpack
+from backends.sections import Match, unpack
 from backends.sentences import Span
 from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import (
@@ -113,21 +113,21 @@ class Matcher:
         """The same weight for each meaningful word: servers do not report how rare a word is."""
         return dict.fromkeys(self.meaningful, 1.0)
 
-    def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
+    def matches_in(self, text: str, numbers: frozenset[int] | None = None) -> list[Match]:
         """The matches in a text, each with the most similar query word; of words with these numbers, or of all."""
         numbers_by_word: dict[str, int] = {}
-        places: list[Place] = []
+        matches: list[Match] = []
         for start, end in self._all_spans(text):
             for word in split_words(spell_signs(text[start:end]), self.fold):
                 if word not in numbers_by_word:
                     numbers_by_word[word] = self._number(word)
                 if numbers is None or numbers_by_word[word] in numbers:
-                    places.append((start, end, numbers_by_word[word]))
-        return places
+                    matches.append((start, end, numbers_by_word[word]))
+        return matches
 
-    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
+    def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Match]:
         """At least the first match of some query words in each part of a text."""
-        return self.places(text, numbers)
+        return self.matches_in(text, numbers)
 
     def typed_as(self, number: int) -> Set[str]:
         """Return the typed words that make up one word of the query; here, each is its own word."""
@@ -178,7 +178,7 @@ class Matcher:
         """Return the matches to mark in a text, in order."""
         if not self.stops:
             return self._all_spans(text)
-        return merged(without_lone_stop_words(text, self.places(text), self.meaningful))
+        return merged(without_lone_stop_words(text, self.matches_in(text), self.meaningful))
 
     def _all_spans(self, text: str) -> list[Span]:
         if text.isascii() and not has_signs(text):
@@ -308,17 +308,17 @@ def crop_window(text: str, spans: list[Span], words: int) -> Span:
 def _best_unit(units: list[Span], spans: list[Span], words: int) -> int:
     if not spans:
         return 0
-    places, at = [], 0
+    first_units, at = [], 0
     for first, _last in spans:
         while at + 1 < len(units) and units[at + 1][0] <= first:
             at += 1
-        places.append(at)
+        first_units.append(at)
     reach = words - words // 3
     best, best_count, end = 0, 0, 0
-    for begin, place in enumerate(places):
+    for begin, unit in enumerate(first_units):
         end = max(end, begin)
-        while end < len(places) and places[end] < place + reach:
+        while end < len(first_units) and first_units[end] < unit + reach:
             end += 1
         if end - begin > best_count:
             best, best_count = begin, end - begin
-    return places[best]
+    return first_units[best]

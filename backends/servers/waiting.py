@@ -15,37 +15,37 @@ from typing import Protocol
 _thread = threading.local()
 
 
-class Places(Protocol):
-    """The places of a pool's threads."""
+class WorkerPool(Protocol):
+    """A pool of threads that lets another thread work while one of them only waits."""
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Context in which the current thread only waits."""
+        """Return a context in which the current thread only waits, so that the pool can let another one work."""
         ...
 
 
-def work_in(places: Places) -> None:
-    """Declare that the current thread works in one of ``places`` from now on."""
-    _thread.places = places
+def set_worker_pool(pool: WorkerPool) -> None:
+    """Declare that the current thread belongs to ``pool`` from now on."""
+    _thread.pool = pool
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Let other threads work while the current thread waits in the block. Blocks may be nested."""
-    places: Places | None = getattr(_thread, "places", None)
-    if places is None:
+    """Let another thread of the pool work while the current thread waits in the block. Blocks may be nested."""
+    pool: WorkerPool | None = getattr(_thread, "pool", None)
+    if pool is None:
         yield
         return
-    _thread.places = None
+    _thread.pool = None
     try:
-        with places.waiting():
+        with pool.waiting():
             yield
     finally:
-        _thread.places = places
+        _thread.pool = pool
 
 
 @contextmanager
 def wait_for(context: AbstractContextManager[object]) -> Iterator[None]:
-    """Enter a context, such as a lock, and let other threads work until it is entered."""
+    """Enter a context, such as a lock, and let another thread of the pool work until it is entered."""
     with ExitStack() as stack:
         with waiting():
             stack.enter_context(context)
@@ -53,6 +53,6 @@ def wait_for(context: AbstractContextManager[object]) -> Iterator[None]:
 
 
 def sleep(seconds: float) -> None:
-    """Sleep, and let other threads work meanwhile."""
+    """Sleep, and let another thread of the pool work meanwhile."""
     with waiting():
         time.sleep(seconds)

@@ -20,8 +20,8 @@ class Every:
         return self
 
     def spans(self, text: str) -> list[Span]:
-        places = [at for at in range(len(text)) if text.startswith(self._word, at)]
-        return [(at, at + len(self._word)) for at in places]
+        starts = [at for at in range(len(text)) if text.startswith(self._word, at)]
+        return [(at, at + len(self._word)) for at in starts]
 
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
         return [self.spans(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Folding texts to the letters that are searched, with the positions of the original text."""
+"""Folding texts to the letters that are searched, with the offsets in the original text."""
 
 from __future__ import annotations
 
@@ -58,38 +58,47 @@ def fold_char(char: str) -> str:
 _LETTER_FOLDS = _LetterFolds()
 
 
-class Places:
-    """Maps positions in a folded text to positions in the original text, if their lengths differ."""
+class OffsetMap:
+    """Maps offsets in a folded text to offsets in the original text, if their lengths differ."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._parts: list[tuple[int, bool]] = []
+        self._originals: list[tuple[int, bool]] = []
 
-    def add(self, start: int, place: int, *, moves: bool) -> None:
-        """Map from ``start`` on to ``place``; later positions shift along only if the text ``moves``."""
+    def add(self, start: int, original: int, *, moves: bool) -> None:
+        """Map the offsets of the folded text from ``start`` on, until the next call.
+
+        Args:
+            original: Offset in the original text to which ``start`` maps.
+            moves: Whether later offsets move along with ``start``; otherwise all of them map to ``original``.
+        """
         self._starts.append(start)
-        self._parts.append((place, moves))
+        self._originals.append((original, moves))
 
-    def of_matches(self, matches: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-        """Convert the start and the end of each match; matches must be in order."""
-        starts, parts = [*self._starts, sys.maxsize], self._parts
+    def to_original(self, matches: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        """Return matches in a folded text, which must be in order, as matches in the original text."""
+        starts, originals = [*self._starts, sys.maxsize], self._originals
         converted: list[tuple[int, int, int]] = []
-        part = 0
+        index = 0
         for first, last, number in matches:
-            while starts[part + 1] <= first:
-                part += 1
-            end_part = part
-            while starts[end_part + 1] <= last:
-                end_part += 1
-            place, moves = parts[part]
-            start = place + first - starts[part] if moves else place
-            place, moves = parts[end_part]
-            converted.append((start, place + last - starts[end_part] if moves else place, number))
+            while starts[index + 1] <= first:
+                index += 1
+            end_index = index
+            while starts[end_index + 1] <= last:
+                end_index += 1
+            original, moves = originals[index]
+            start = original + first - starts[index] if moves else original
+            original, moves = originals[end_index]
+            converted.append((start, original + last - starts[end_index] if moves else original, number))
         return converted
 
 
-def fold_text(text: str) -> tuple[str, Places | None]:
-    """Fold a text. Also returns the mapping of positions, if they differ from the text's own."""
+def fold_text(text: str) -> tuple[str, OffsetMap | None]:
+    """Fold a text to lower-case letters without accents, as they are searched.
+
+    Returns:
+        The folded text, and the map of its offsets to offsets in the text; ``None`` if they are equal.
+    """
     if text.isascii():
         return text.lower(), None
     # bytes.lower() changes only ASCII, and is many times faster than str.lower().
@@ -102,30 +111,30 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     if _MOVES.search(beyond) is None:
         return folded, None
     parts: list[str] = []
-    places = Places()
+    offsets = OffsetMap()
     at = length = 0
     for match in _MOVING_RUN.finditer(folded):
-        place, end = match.span()
-        if place > at:
+        start, end = match.span()
+        if start > at:
             # A mark can change the letter before it, so that letter is folded together with the run.
-            place -= 1
-        places.add(length, at, moves=True)
-        parts.append(folded[at:place])
-        length += place - at
-        fold_run = _fold_run if end - place < _MIN_UNCACHED_RUN else _fold_run.__wrapped__
-        for letters, size in fold_run(text[place:end]):
-            places.add(length, place, moves=False)
+            start -= 1
+        offsets.add(length, at, moves=True)
+        parts.append(folded[at:start])
+        length += start - at
+        fold_run = _fold_run if end - start < _MIN_UNCACHED_RUN else _fold_run.__wrapped__
+        for letters, size in fold_run(text[start:end]):
+            offsets.add(length, start, moves=False)
             parts.append(letters)
             length += len(letters)
-            place += size
+            start += size
         at = end
-    places.add(length, at, moves=True)
+    offsets.add(length, at, moves=True)
     parts.append(folded[at:])
-    return "".join(parts), places
+    return "".join(parts), offsets
 
 
 def _fold_letters(text: str, beyond: Set[str]) -> str:
-    """Fold the non-ASCII letters that fold to a single letter; all positions stay the same.
+    """Fold the non-ASCII letters that fold to a single letter; all offsets stay the same.
 
     Args:
         text: Text with its ASCII letters already in lower case.

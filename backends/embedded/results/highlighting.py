@@ -15,7 +15,6 @@ from backends.analysis.normalization import ANALYZER, compose, terms_of
 from backends.embedded.results.folding import fold_text
 from backends.embedded.results.matches import (
     FoldedText,
-    Match,
     MatchTerms,
     find_matches,
     find_matches_in_each,
@@ -23,7 +22,7 @@ from backends.embedded.results.matches import (
 )
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import merged, without_lone_stop_words
-from backends.sections import Place
+from backends.sections import Match
 from backends.sentences import MAX_SENTENCES_CHARS, Span
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
@@ -89,7 +88,7 @@ class HighlightTerms:
 
 
 class TermMatches:
-    """Locates the matches of one query's terms; implements :class:`backends.highlighting.Matches`."""
+    """Locates the matches of one query's terms; implements :class:`backends.highlighting.MatchLocator`."""
 
     def __init__(
         self,
@@ -197,11 +196,11 @@ class TermMatches:
             next(in_short) if len(text) <= MAX_JOINED_CHARS else find_matches(text, self._match_terms) for text in texts
         ]
 
-    def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
+    def matches_in(self, text: str, numbers: frozenset[int] | None = None) -> list[Match]:
         """Return the matches in a text, in order: of the query words with these numbers, or of all."""
         return find_matches(text, self._match_terms if numbers is None else self._match_terms.only(numbers))
 
-    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
+    def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Match]:
         """At least the first match of some query words in each part of a text."""
         only = self._match_terms.only(numbers)
         return first_matches(text, only, starts, self._highlight_terms.typed)

@@ -17,16 +17,14 @@ from os.path import commonprefix
 from typing import Self
 
 from backends.analysis.normalization import UNSEGMENTED_RUN, terms_of
-from backends.embedded.results.folding import Places, fold_char, fold_text
+from backends.embedded.results.folding import OffsetMap, fold_char, fold_text
+from backends.sections import Match
 
 MAX_MATCHES = 400
 """Maximum number of matches per term in one text."""
 
 MAX_SEARCHED_CHARS = 200_000
 """Number of characters of a text that are searched for matches."""
-
-Match = tuple[int, int, int]
-"""Start, end, and the number of the matching word of the query."""
 
 _FAMILY_PREFIX = 3
 """Minimum length of the common prefix by which several forms of a word are searched for at once."""
@@ -168,12 +166,12 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
     The texts are searched together: the number of steps depends on the matches, not on the texts.
     """
     folded, sizes = _BETWEEN_TEXTS.join(texts), list(map(len, texts))
-    places_by_text: list[Places | None] = []
+    offset_maps: list[OffsetMap | None] = []
     if folded.isascii():
         folded = folded.lower()
     else:
         # A text with letters that fold to several makes its own positions move, but no others.
-        folded_texts, places_by_text = map(list, zip(*map(fold_text, texts), strict=True))
+        folded_texts, offset_maps = map(list, zip(*map(fold_text, texts), strict=True))
         folded, sizes = _BETWEEN_TEXTS.join(folded_texts), list(map(len, folded_texts))
     matches_by_text: list[list[Match]] = [[] for _ in texts]
     at, start, end = -1, 0, -_BETWEEN_CHARS
@@ -183,15 +181,15 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
             start = end + _BETWEEN_CHARS
             end = start + sizes[at]
         matches_by_text[at].append((first - start, last - start, number))
-    for at, places in enumerate(places_by_text):
-        if places is not None:
-            matches_by_text[at] = places.of_matches(matches_by_text[at])
+    for at, offsets in enumerate(offset_maps):
+        if offsets is not None:
+            matches_by_text[at] = offsets.to_original(matches_by_text[at])
     return matches_by_text
 
 
-def _find_everywhere(folded: str, places: Places | None, match_terms: MatchTerms) -> list[Match]:
+def _find_everywhere(folded: str, offsets: OffsetMap | None, match_terms: MatchTerms) -> list[Match]:
     matches = _find_all(folded, match_terms, 0, len(folded), MAX_MATCHES)
-    return matches if places is None else places.of_matches(matches)
+    return matches if offsets is None else offsets.to_original(matches)
 
 
 def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
@@ -204,9 +202,9 @@ def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typ
         starts: Start positions of the parts, in order; the first part begins with the text.
         typed: Folded words as they were typed.
     """
-    folded, places = fold_text(text[:MAX_SEARCHED_CHARS])
-    if places is not None or match_terms.letters:
-        return _find_everywhere(folded, places, match_terms)
+    folded, offsets = fold_text(text[:MAX_SEARCHED_CHARS])
+    if offsets is not None or match_terms.letters:
+        return _find_everywhere(folded, offsets, match_terms)
     matches: list[Match] = []
     ends = [*starts[1:], len(folded)]
     for match_term in match_terms.words:
@@ -251,7 +249,7 @@ class FoldedText:
 
     def __init__(self, text: str, start: int = 0, end: int = MAX_SEARCHED_CHARS):
         self._start = start
-        self._text, self._places = fold_text(text[start : min(end, MAX_SEARCHED_CHARS)])
+        self._text, self._offsets = fold_text(text[start : min(end, MAX_SEARCHED_CHARS)])
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """Return all matches between two positions, in order; they may overlap."""
@@ -260,7 +258,7 @@ class FoldedText:
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
         """Convert matches to positions in the original text."""
         start = self._start
-        matches = list(found_matches) if self._places is None else self._places.of_matches(found_matches)
+        matches = list(found_matches) if self._offsets is None else self._offsets.to_original(found_matches)
         return [(start + first, start + last, number) for first, last, number in matches] if start else matches
 
 
@@ -335,14 +333,14 @@ def _is_letter(match_term: MatchTerm) -> bool:
 def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int, max_matches: int) -> list[Match]:
     """Matches of one-letter words, found by their boundaries: they are far rarer than the letter itself."""
     matches: list[Match] = []
-    room = dict.fromkeys(numbers, max_matches)
+    remaining = dict.fromkeys(numbers, max_matches)
     for match in _LONELY_LETTER.finditer(folded, first, last):
         letter, (start, end) = match.group(), match.span()
-        if not room.get(letter):
+        if not remaining.get(letter):
             continue
         if (start and _IS_WORD_CHARACTER[folded[start - 1]]) or (end < len(folded) and _IS_WORD_CHARACTER[folded[end]]):
             continue
-        room[letter] -= 1
+        remaining[letter] -= 1
         matches.append((start, end, numbers[letter]))
     return matches
 

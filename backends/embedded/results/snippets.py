@@ -8,7 +8,8 @@ from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.embedded.results.matches import FoldedText, Match, MatchTerms, find_matches_in_each
+from backends.embedded.results.matches import FoldedText, MatchTerms, find_matches_in_each
+from backends.sections import Match
 from backends.sentences import Span, is_prose
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")

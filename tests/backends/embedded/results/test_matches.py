@@ -23,8 +23,8 @@ def test_every_word_of_a_text_matches_in_the_text(text: str) -> None:
 @settings(max_examples=300)
 @given(texts)
 def test_letters_fold_identically_in_any_context(text: str) -> None:
-    folded, places = fold_text(text)
-    if places is None:
+    folded, offsets = fold_text(text)
+    if offsets is None:
         alone = [fold_text(char)[0] for char in text]
         for char, there, here in zip(text, folded, alone, strict=True):
             assert there == here or not char.isalnum()
