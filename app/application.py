@@ -50,7 +50,7 @@ class Application(Flask):
         return entrance.leave(response)
 
     def do_teardown_request(self, exc: BaseException | None = None) -> None:
-        """Settle a request that is over."""
+        """Settle a request after its response."""
         entrance.end()
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:

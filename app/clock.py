@@ -85,8 +85,8 @@ class Pauses:
 
     def after(self, failures: int) -> float:
         """Return the seconds to wait after this number of failures, which is at least 1."""
-        whole = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
-        return whole * (1 + self.chance()) / 2
+        pause = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
+        return pause * (1 + self.chance()) / 2
 
 
 @dataclass(slots=True)

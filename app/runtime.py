@@ -211,13 +211,13 @@ def _create_provider(settings: Settings) -> Provider | None:
 
 
 def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
-    tell = partial(queue_notice, public_url=settings.public_url) if settings.sends_email else None
+    notify_owner = partial(queue_notice, public_url=settings.public_url) if settings.sends_email else None
     operator = None
     if settings.operator_webhook_url:
         # The operator, unlike customers, may use a private address.
         post = partial(_post, replace(settings, crawl_private_addresses=True))
         operator = Receiver(settings.operator_webhook_url, settings.operator_webhook_secret, post)
-    return Deliverer(database, settings.secret_key, partial(_post, settings), tell, operator)
+    return Deliverer(database, settings.secret_key, partial(_post, settings), notify_owner, operator)
 
 
 def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:

@@ -23,8 +23,8 @@ MAX_REASON_LENGTH = 500
 
 def is_email(text: str) -> bool:
     """Whether ``text`` has the form ``local@domain`` with a domain of at least two labels (or ``localhost``)."""
-    local, at, domain = text.rpartition("@")
-    if not at or len(text) > 254 or not _LOCAL.fullmatch(local):
+    local, separator, domain = text.rpartition("@")
+    if not separator or len(text) > 254 or not _LOCAL.fullmatch(local):
         return False
     if local.startswith(".") or local.endswith(".") or ".." in local:
         return False

@@ -319,7 +319,7 @@ class InboxQuerySchema(PageQuerySchema):
 
 
 class InboxItemSchema(Schema):
-    """A query that disappointed visitors in the last 30 days, and still would."""
+    """A query that disappointed visitors in the last 30 days, and would still disappoint them."""
 
     query = fields.String(required=True, metadata={"description": "In normal form."})
     kind = fields.String(

@@ -29,7 +29,7 @@ MAX_NAME_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Valid documents with distinct ids, and the number of documents sent."""
+    """Valid documents with distinct IDs, and the number of documents sent."""
 
     documents: list[ValidDocument]
     sent_count: int
@@ -65,7 +65,7 @@ def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
 
 
 class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. If several have the same id, the last one counts."""
+    """A batch of documents. If several have the same ID, the last one counts."""
 
     default_error_messages = Text.default_error_messages
 
@@ -177,7 +177,7 @@ class BulkAnswerSchema(SuccessSchema):
 
 
 class Identifier(Text):
-    """A document's id; an integer is read as a string, as in bulk requests."""
+    """A document's ID; an integer is read as a string, as in bulk requests."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         return super()._deserialize(as_identifier(value), attr, data, **kwargs)
@@ -211,7 +211,7 @@ class DestroyAnswerSchema(SuccessSchema):
 
 
 class IdList(fields.List[str]):
-    """Ids of documents."""
+    """IDs of documents."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str | None]:
         if not isinstance(value, list):

@@ -120,7 +120,7 @@ class WholeNumber(fields.Integer):
 
 
 class RowNumber(fields.Integer):
-    """The numeric id of a row, up to 64 bits."""
+    """The numeric ID of a row, up to 64 bits."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(metadata={"format": "int64"}, **kwargs)

@@ -250,18 +250,20 @@ def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
     parameters = []
     for name, field in schema._declared_fields.items():
         shape: dict[str, Any] = {"type": "string"}
-        note = field.metadata.get("description", "")
+        description = field.metadata.get("description", "")
         if isinstance(field, WholeNumber):
             shape = {"type": "integer", "minimum": field.low, "maximum": field.high}
         elif isinstance(field, Flag):
             shape = {"type": "boolean", **{key: field.metadata[key] for key in ("enum",) if key in field.metadata}}
         elif isinstance(field, Names):
-            note = f"{note} Separate names with commas.".strip()
+            description = f"{description} Separate names with commas.".strip()
         elif isinstance(field, FilterField):
-            note = "An expression, or a JSON array of them."
+            description = "An expression, or a JSON array of them."
         elif isinstance(field, Text):
             shape |= {key: field.metadata[key] for key in ("maxLength", "enum") if key in field.metadata}
-        parameters.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
+        parameters.append(
+            {"in": "query", "name": name, "schema": shape, **({"description": description} if description else {})}
+        )
     return parameters
 
 
@@ -382,8 +384,8 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     """Return Meilisearch's code and a message for the first problem."""
     path, problem = next(walk(error.messages))
     match = _PATH.fullmatch(path)
-    place, field = ("", path) if match is None else (match["place"] or "", match["field"])
-    within = f" inside `.{place}`" if place else ""
+    prefix, field = ("", path) if match is None else (match["place"] or "", match["field"])
+    within = f" inside `.{prefix}`" if prefix else ""
     if problem.code == "unknown":
         hint = problem.removeprefix(UNKNOWN)
         return "bad_request", f"Unknown field `{field[:100]}`{within}{hint or '.'}"

@@ -123,7 +123,7 @@ class QuotasSchema(Schema):
 
 
 class OperatorAccountSchema(Schema):
-    """An account, with its usage beside its limits."""
+    """An account, with its usage and limits."""
 
     id = RowNumber(required=True)
     email = fields.String(required=True, metadata={"description": "Email address of the account's first owner."})

@@ -175,7 +175,7 @@ class RuleSchema(BodySchema):
 
 
 class Rules(ItemList):
-    """Rules with distinct ids, in order."""
+    """Rules with distinct IDs, in order."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(_nested(RuleSchema), high=MAX_RULES, **kwargs)

@@ -48,7 +48,7 @@ def _word(**options: Any) -> Text:
 
 
 class OneWaySynonymsSchema(BodySchema):
-    """Words or phrases that a search for another one finds as well, but not the other way around."""
+    """One-way synonyms: a search for one word or phrase also finds the others, but not vice versa."""
 
     from_ = _word(data_key="from", attribute="from", required=True, metadata={"description": "The word in the query."})
     to = ItemList(
@@ -236,8 +236,8 @@ class SearchSettingsSchema(BodySchema):
         load_default=False,
         metadata={
             "title": "Answers",
-            "description": "Whether the response to a question has an `answer`: the passage of the first five "
-            "documents that contains most of the question's words.",
+            "description": "Whether the response to a question has an `answer`: the passage of the first "
+            "hit that contains most of the question's words.",
         },
     )
     semantic = Flag(
@@ -271,9 +271,9 @@ class SearchSettingsSchema(BodySchema):
             ),
         )
         errors: dict[str, list[str]] = {}
-        for name, count, most, items in totals:
-            if count > most:
-                problem = Problem(f"can have at most {most:,} {items} in total", "too_long")
+        for name, count, maximum, items in totals:
+            if count > maximum:
+                problem = Problem(f"can have at most {maximum:,} {items} in total", "too_long")
                 errors.setdefault(name, []).append(problem)
         if errors:
             raise ValidationError(errors)

@@ -73,7 +73,7 @@ class HookSchema(LenientBodySchema):
 
 
 class RunAnswerSchema(SuccessSchema):
-    """A run that was requested or cancelled."""
+    """A run that was requested or canceled."""
 
     run = fields.Nested(RunSchema, required=True)
 

@@ -12,7 +12,7 @@ from schemas.fields import MAX_INT64, Flag, Instant, Text, WholeNumber
 from schemas.validation.problems import Problem
 
 CRAWLED_PREFIX = "src_"
-"""Prefix of the ids of crawled sources, which also serve as source names."""
+"""Prefix of the IDs of crawled sources, which also serve as source names."""
 _NAME = re.compile(r"[a-z0-9_-]{1,64}", re.ASCII)
 
 

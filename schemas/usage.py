@@ -1,4 +1,4 @@
-"""Usage reports, the search log and client info."""
+"""Usage reports, the search log, and client info."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class FailedSourceSchema(Schema):
 
 
 class TroubleSchema(Schema):
-    """A problem with something that the account depends on."""
+    """A problem with a dependency of the account."""
 
     kind = fields.String(
         required=True,

@@ -48,7 +48,7 @@ _POLICY = OperationPolicy(MANAGING, Scope.ANALYTICS)
 @blp.response(200, AnalyticsSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
 def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
-    """Get search statistics of one site or of all. With `Accept: text/csv`, get the lists of queries as a table."""
+    """Get search statistics of one site, or of all sites. With `Accept: text/csv`, get the queries as a table."""
     account_id = current_caller().account.id
     site_id = choose_reported_site(current_caller(), parameters["site_id"])
     with runtime().database.read() as session:
@@ -124,10 +124,10 @@ INBOX = "/api/analytics/inbox"
 @inbox_blp.arguments(InboxQuerySchema, location="query")
 @inbox_blp.response(200, InboxSchema)
 def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
-    """List a site's queries that disappointed visitors in the last 30 days and still would.
+    """List a site's queries that disappointed visitors in the last 30 days and would still disappoint them.
 
-    They are ordered by the number of disappointed visitors. Queries that find something now are not listed. The
-    service checks the first 100 queries; these searches are not charged and don't appear in analytics.
+    They are ordered by the number of disappointed visitors. Queries that find something now are not listed. The service
+    checks the first 100 queries; these searches are not charged and don't appear in analytics.
     """
     page = {name: parameters[name] for name in ("limit", "offset")}
     current_runtime = runtime()

@@ -24,7 +24,7 @@ blp = ApiBlueprint("audit-log", __name__, description="Changes to the account, a
 @blp.arguments(AuditQuerySchema, location="query")
 @blp.response(200, AuditLogSchema)
 def list_entries(query: dict[str, Any]) -> dict[str, Any]:
-    """List the changes of the last 400 days, newest first, with who made them."""
+    """List the changes of the last 400 days, newest first, each with the person, key, or service that made it."""
     limit, before = query.pop("limit"), query.pop("before")
     with runtime().database.read() as session:
         page = list_chosen_entries(session, Selection(current_caller().account.id, **query), limit=limit, before=before)

@@ -53,7 +53,7 @@ _ERRORS = (ErrorCode.ACCOUNT_NOT_FOUND,)
 @blp.arguments(OperatorAccountQuerySchema, location="query")
 @blp.response(200, OperatorAccountListSchema)
 def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
-    """List accounts with their usage beside their limits. Searches are up to a minute behind."""
+    """List accounts with their usage and limits. Numbers of searches are up to a minute old."""
     current_runtime = runtime()
     limit, offset = query["limit"], query["offset"]
     selection = AccountFilter(query["q"], query.get("plan"), query.get("status"))
@@ -86,7 +86,7 @@ def show_one_account(account_id: int) -> dict[str, Any]:
 @blp.arguments(OperatorAccountUpdateSchema)
 @blp.response(200, OperatorAccountAnswerSchema)
 def update_account(changes: dict[str, Any], account_id: int) -> dict[str, Any]:
-    """Change an account's plan or its own limits. The next request of the account is subject to them."""
+    """Change an account's plan or its own limits. They apply from the account's next request."""
     operations.change_plan(runtime(), account_id, plan=changes.get("plan"), overrides=changes.get("limits"))
     return _account_response(account_id)
 

@@ -153,14 +153,15 @@ def _idempotency_key(report: dict[str, Any]) -> IdempotencyKey | None:
 def _reject_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
     """Limit public and search keys to small reports about their own index, and site-only keys to their site."""
     reject_other_site(caller, site_id)
-    most = _REPORT_LIMITS.get(caller.kind)
-    if most is None:
+    max_count = _REPORT_LIMITS.get(caller.kind)
+    if max_count is None:
         return
     assert caller.key is not None
-    if report["operation"] != "search" or report["count"] > most or site_id != caller.key.site_id:
+    if report["operation"] != "search" or report["count"] > max_count or site_id != caller.key.site_id:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            f"A {caller.kind} key can report at most {most} searches of its own index per request; use a private key.",
+            f"A {caller.kind} key can report at most {max_count} searches of its own index per request; "
+            "use a private key.",
         )
 
 

@@ -1,4 +1,5 @@
-"""One request per operation, in the order of the story of a museum's site. `make examples` records the responses.
+"""One request per operation, in the order in which a museum sets up and uses its site. `make examples` records the
+responses.
 
 The keys and tokens in requests and responses are not valid.
 """

@@ -33,7 +33,7 @@ def read_responses() -> Responses:
 
 
 def path_values(responses: Responses) -> dict[str, Any]:
-    """Return the values of path parameters, from these responses. If a value is a URL, its last segment is used."""
+    """Return the values of path parameters, taken from the responses. If a value is a URL, its last segment is used."""
     values = {
         name: reduce(getitem, members, responses[operation][JSON])
         for name, (operation, *members) in PATHS.items()

@@ -88,7 +88,7 @@ class ApiBlueprint(SmorestBlueprint):
 
     @staticmethod
     def doc(**described: Any) -> Callable[[View], View]:
-        """Describe a view as flask-smorest does, but without a function around the view."""
+        """Describe a view as flask-smorest does, but without wrapping the view in a function."""
         describe = SmorestBlueprint.doc(**described)
         return lambda view: _described(view, describe(view))
 
@@ -211,7 +211,7 @@ class ApiBlueprint(SmorestBlueprint):
 
 
 def _described(view: View, described: Callable[..., Any]) -> View:
-    """Return the view with flask-smorest's description of it, and without the function that smorest put around it."""
+    """Return the view with flask-smorest's description of it, and without its wrapper."""
     view._apidoc = described._apidoc  # type: ignore[attr-defined]
     return view
 

@@ -29,7 +29,7 @@ ENGINE_KEY = "YOUR_ENGINE_KEY"
 OPERATOR_TOKEN = "YOUR_OPERATOR_TOKEN"
 """Placeholder for the operator token in samples."""
 
-_OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
+_PLACEHOLDERS = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
 """Maps the location and name of each parameter that identifies the reader's site to a placeholder."""
 
 CALLERS = {
@@ -258,9 +258,9 @@ def _read_parameter(parameter: Document) -> Parameter:
 
 def _value_of(parameter: Document) -> str:
     """Return a parameter's value for samples; empty if samples omit the parameter."""
-    own = _OWN.get((parameter["in"], parameter["name"]))
-    if own is not None:
-        return own if parameter.get("required") else ""
+    placeholder = _PLACEHOLDERS.get((parameter["in"], parameter["name"]))
+    if placeholder is not None:
+        return placeholder if parameter.get("required") else ""
     schema = parameter.get("schema", {})
     for source in (parameter, schema):
         for value in (source.get("example"), *_values_of_examples(source.get("examples"))):

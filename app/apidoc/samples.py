@@ -23,7 +23,7 @@ INDEX = "YOUR_INDEX"
 """Placeholder for the site's index name in samples."""
 
 
-def mark_own(code: str) -> Markup:
+def mark_placeholders(code: str) -> Markup:
     """Return code as HTML with marked placeholders, which the page's script replaces with the reader's key and site."""
     marked = escape(code)
     for placeholder in (PRIVATE_KEY, ANY_KEY, SITE, INDEX):

@@ -38,7 +38,7 @@ def list_accounts(ctx: click.Context, order: str, as_json: bool) -> None:
 def usage_table(listed: Sequence[Listed]) -> str:
     """Format usage and quotas as a readable table with one line per account."""
     rows = [_HEAD, *(_row(usage, limits) for usage, limits in listed)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     return "\n".join("  ".join(map(_padded, _HEAD, row, widths)).rstrip() for row in rows)
 
 

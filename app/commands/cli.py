@@ -178,7 +178,7 @@ class OperatorCommand(click.Command):
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:
-    """Return the error to report for a database error: one sentence, unless the program is wrong."""
+    """Return the error to report for a database error: one sentence, unless the statement is wrong."""
     from sqlalchemy.exc import DBAPIError
 
     from app.storage.database import is_of_other_tables, is_unavailable
@@ -218,5 +218,5 @@ def print_result(as_json: bool, value: Any, text: str) -> None:
 
 
 def engine_problem(error: BackendError) -> str:
-    """Return what went wrong with the engine, followed by its own words, which only operators may see."""
+    """Describe an engine's error for the operator, including the engine's message, which customers must not see."""
     return f"{error} ({error.__cause__})" if error.__cause__ else str(error)

@@ -77,7 +77,7 @@ def _network(runtime: Runtime) -> Network:
         return Network(private_addresses=private_addresses)
     app = current_app._get_current_object()  # type: ignore[attr-defined]  # The proxy's own method.
     app.extensions["jobs"].forgo()
-    return OwnPages(app, base_url, private_addresses=private_addresses)
+    return InProcessNetwork(app, base_url, private_addresses=private_addresses)
 
 
 def demo_file(folder: Path) -> Path:
@@ -98,7 +98,7 @@ _DOCUMENTATION_ADDRESS = "192.0.2.1"
 """A client address reserved for documentation (RFC 5737), so that pages restricted to loopback reject the crawler."""
 
 
-class OwnPages(Network):
+class InProcessNetwork(Network):
     """A network in which an application in this process serves one origin, without a socket.
 
     The crawler gets the same pages as an anonymous visitor over HTTP. It never connects to a private address, even if

@@ -1,4 +1,4 @@
-"""``demo``: set up an account, a site with its three keys, and the product's own documentation, crawled; and serve."""
+"""``demo``: set up an account and a site with three keys, crawl the product's documentation into it, and serve."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _report(as_json: bool, outcome: ImportOutcome) -> None:
         return
     click.echo(f"{counted(outcome.indexed, 'document')} imported ({outcome.created:,} new).")
     for group in groups[:MAX_SHOWN]:
-        click.echo(f"{group[0].place}: {printable('; '.join(problem.message for problem in group))}", err=True)
+        click.echo(f"{group[0].location}: {printable('; '.join(problem.message for problem in group))}", err=True)
     if outcome.skipped > MAX_SHOWN:
         click.echo(f"and {counted(outcome.skipped - MAX_SHOWN, 'more invalid line')}", err=True)
 

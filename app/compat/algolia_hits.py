@@ -89,8 +89,8 @@ class HitShape:
             hit["url"] = urljoin(site.url, hit["url"])
         hit["objectID"] = document["id"]
         if self.highlighted is None or self.highlighted:
-            chosen = marked.keys() if self.highlighted is None else self.highlighted
-            hit["_highlightResult"] = {name: value for name, value in marked.items() if name in chosen}
+            highlighted_names = marked.keys() if self.highlighted is None else self.highlighted
+            hit["_highlightResult"] = {name: value for name, value in marked.items() if name in highlighted_names}
         if self.snippets:
             hit["_snippetResult"] = {name: value for name, value in marked.items() if name in self.snippets}
         return hit
@@ -159,9 +159,9 @@ def _hit(
     highlighted: dict[str, Any] = {"hierarchy": marked}
     if content is not None:
         highlighted["content"] = _marked(text, tags)
-    own = {key: value for key, value in document.items() if key not in STANDARD_FIELDS and key[0] != "_"}
-    own.pop(SECTIONS, None)
-    return own | {
+    custom_fields = {key: value for key, value in document.items() if key not in STANDARD_FIELDS and key[0] != "_"}
+    custom_fields.pop(SECTIONS, None)
+    return custom_fields | {
         "objectID": name,
         "url": address if anchor is None else f"{address.partition('#')[0]}#{anchor}",
         "url_without_anchor": address.partition("#")[0],

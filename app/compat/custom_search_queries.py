@@ -155,7 +155,7 @@ def _type_condition(file_type: str, site: SiteRecord) -> list[Filter]:
     return [Comparison("type", "=", extension)] if "type" in site.kinds else [NO_DOCUMENT]
 
 
-def read_place(address: str) -> tuple[str, str]:
+def read_host_and_path(address: str) -> tuple[str, str]:
     """Return the host of ``siteSearch`` without ``www.``, and the prefix of its path; both may be empty.
 
     Raises:
@@ -175,14 +175,14 @@ def read_place(address: str) -> tuple[str, str]:
 
 
 def _host_condition(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
-    host, path = read_place(address)
+    host, path = read_host_and_path(address)
     if not host or (path and left_out):
         return []
     if "domain" in site.kinds:
         there: Filter = OneOf("domain", (host, f"www.{host}"))
         return [Not(there) if left_out else there]
-    own = site.domain.removeprefix("www.")
-    is_own = own == host or own.endswith(f".{host}")
+    site_host = site.domain.removeprefix("www.")
+    is_own = site_host == host or site_host.endswith(f".{host}")
     return [] if is_own is not left_out else [NO_DOCUMENT]
 
 
@@ -208,27 +208,27 @@ class Narrowing:
         words: A hit must contain at least one of these words; empty for no condition.
     """
 
-    is_at: Callable[[str], bool]
+    matches_url: Callable[[str], bool]
     boosts: tuple[Boost, ...]
     words: tuple[str, ...]
 
 
 def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing | None:
     """Return those conditions of a request that engines don't support; ``None`` if it has no such condition."""
-    host, path = read_place(parameters["siteSearch"])
+    host, path = read_host_and_path(parameters["siteSearch"])
     words = any_of(parameters)
     if not path:
         return Narrowing(lambda _: True, (), words) if words else None
     left_out = parameters["siteSearchFilter"] == "e"
 
-    def is_at(url: str) -> bool:
+    def matches_url(url: str) -> bool:
         parts = urlsplit(urljoin(site.url, url))
-        own = (parts.hostname or "").removeprefix("www.")
-        is_there = own == host or own.endswith(f".{host}")
+        hit_host = (parts.hostname or "").removeprefix("www.")
+        is_there = hit_host == host or hit_host.endswith(f".{host}")
         return (is_there and unquote(parts.path).startswith(path)) is not left_out
 
     # A star in siteSearch is an ordinary character, so the glob ends before it.
-    return Narrowing(is_at, (Boost(-5 if left_out else 5, path=f"{path.partition('*')[0]}*"),), words)
+    return Narrowing(matches_url, (Boost(-5 if left_out else 5, path=f"{path.partition('*')[0]}*"),), words)
 
 
 def search_narrowed(
@@ -251,7 +251,7 @@ def search_narrowed(
         timed = searcher.run(site, part)
         window = {hit.id: hit.document["url"] for hit in timed.result.hits}
         lacking = _lacking(site, narrowing.words, window)
-        matching_ids += [id for id, url in window.items() if id not in lacking and narrowing.is_at(url)]
+        matching_ids += [id for id, url in window.items() if id not in lacking and narrowing.matches_url(url)]
         checked += len(window)
         if len(window) < WINDOW or len(matching_ids) >= query.offset + query.limit:
             break

@@ -169,11 +169,11 @@ class RequestLimiter(Limiter):
 
 def shown_window(windows: Iterable[WindowState]) -> WindowState | None:
     """Return the one-minute window with the fewest hits left, which the headers describe; ``None`` without one."""
-    shown: WindowState | None = None
+    fullest: WindowState | None = None
     for window in windows:
-        if window.seconds == 60 and (shown is None or window.remaining < shown.remaining):
-            shown = window
-    return shown
+        if window.seconds == 60 and (fullest is None or window.remaining < fullest.remaining):
+            fullest = window
+    return fullest
 
 
 def rate_headers(window: WindowState) -> tuple[tuple[str, str], ...]:

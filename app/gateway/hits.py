@@ -95,7 +95,7 @@ class HitShape:
         if hit.formatted is not None:
             # A match has a character, so a text has no more matches than bytes. Usually that settles it.
             if not budget.fits(len(orjson.dumps(hit.formatted)) * (self._tag_bytes + self._position_bytes)):
-                budget.check(self._least_size(hit.formatted))
+                budget.check(self._min_size(hit.formatted))
             if self.has_formatted:
                 extra["_formatted"] = self._formatted(hit.formatted)
             if self.positions:
@@ -130,7 +130,7 @@ class HitShape:
     def _position_bytes(self) -> int:
         return _LEAST_POSITION if self.positions else 0
 
-    def _least_size(self, marked: Mapping[str, Any]) -> int:
+    def _min_size(self, marked: Mapping[str, Any]) -> int:
         """Return the minimum size of tags and positions in bytes. A text may consist entirely of matches."""
         size = 0
         for name, value in marked.items():
@@ -184,8 +184,8 @@ def _crops(crops: Sequence[str], default: int, kinds: FieldKinds, retrieved: Col
         if not name:
             name, length = entry, ""
         words = min(int(length), 1_000_000) if length.isascii() and length.isdigit() and len(length) < 10 else default
-        chosen = [text for text in texts if EVERY in retrieved or text in retrieved] if name == EVERY else [name]
-        lengths |= dict.fromkeys((text for text in chosen if text in texts), words)
+        cropped_names = [text for text in texts if EVERY in retrieved or text in retrieved] if name == EVERY else [name]
+        lengths |= dict.fromkeys((text for text in cropped_names if text in texts), words)
     return {name: words for name, words in lengths.items() if words > 0}
 
 
@@ -202,12 +202,12 @@ def _pieces(marked: str) -> list[tuple[str, bool]]:
 def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
     """Return the start and end of each match in the text without tags."""
     spans: list[tuple[int, int]] = []
-    at = 0
+    offset = 0
     for piece, is_match in _pieces(marked):
-        end = at + measure(piece)
+        end = offset + measure(piece)
         if is_match:
-            spans.append((at, end))
-        at = end
+            spans.append((offset, end))
+        offset = end
     return spans
 
 
@@ -217,12 +217,12 @@ def _crop(marked: str, words: int, marker: str) -> str:
     spans = _spans(marked, len)
     start, end = crop_window(text, spans, words)
     parts = [marker] if start else []
-    at = start
+    offset = start
     for first, last in spans:
-        if at <= first and last <= end:
-            parts += [text[at:first], _OPEN, text[first:last], _CLOSE]
-            at = last
-    parts.append(text[at:end])
+        if offset <= first and last <= end:
+            parts += [text[offset:first], _OPEN, text[first:last], _CLOSE]
+            offset = last
+    parts.append(text[offset:end])
     if end < len(text):
         parts.append(marker)
     return "".join(parts)
@@ -237,8 +237,8 @@ def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
             matches = _matches(value)
         elif isinstance(value, list | tuple):
             matches = [
-                {**match, "indices": [at]}
-                for at, item in enumerate(value)
+                {**match, "indices": [index]}
+                for index, item in enumerate(value)
                 if isinstance(item, str)
                 for match in _matches(item)
             ]

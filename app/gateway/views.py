@@ -29,7 +29,7 @@ from app.web.admission import current_admission
 from app.web.auth import ANYONE, GATEWAY
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import require_search
-from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
+from app.web.gateway_errors import GatewayError, gateway_error_body, invalid_engine_key, is_gateway_path, with_prefix
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
@@ -238,31 +238,35 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))["queries"]
-    covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
+    covered = [_run_query(position, _covered_site, query["indexUid"]) for position, query in enumerate(queries)]
     admission = current_admission()
     budget = admission.runtime.searcher.new_budget()
     pairs = enumerate(zip(queries, covered, strict=True))
-    searches = [_inside(at, make_engine_search, query, site, budget.available) for at, (query, site) in pairs]
+    searches = [
+        _run_query(position, make_engine_search, query, site, budget.available) for position, (query, site) in pairs
+    ]
     require_search(admission)
     visitor = typing_visitor(admission, covered[0].id) if covered else None
     # Several queries with the same text are one search: the first gets the hits, the others count facets.
-    first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
+    first = {_normal_text(search.text): position for position, search in reversed(list(enumerate(searches)))}
     results = [
         {
             "indexUid": site.index,
-            **_inside(at, _run, site, search, budget, visitor if first[_normal_text(search.text)] == at else None),
+            **_run_query(
+                position, _run, site, search, budget, visitor if first[_normal_text(search.text)] == position else None
+            ),
         }
-        for at, (site, search) in enumerate(zip(covered, searches, strict=True))
+        for position, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
     return json_response({"results": results})
 
 
-def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _run_query(position: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run ``work`` for the query at this position, and add the position to its errors."""
     try:
         return work(*args, **kwargs)
     except ApiError as error:
-        raise inside(error, f".queries[{at}]") from error
+        raise with_prefix(error, f".queries[{position}]") from error
 
 
 @blp.route("/engine/indexes/<uid>/facet-search", methods=["POST"])

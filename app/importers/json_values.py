@@ -46,8 +46,8 @@ def parse_json(line: int, text: bytes | bytearray, number: int | None = None) ->
     try:
         return Record(line, orjson.loads(text), number)
     except orjson.JSONDecodeError as error:
-        place = f"column {error.colno}" if number is None else f"character {error.pos + 1} of the record"
-        problem = f"is not valid JSON: {error.msg} ({place})"
+        location = f"column {error.colno}" if number is None else f"character {error.pos + 1} of the record"
+        problem = f"is not valid JSON: {error.msg} ({location})"
         return BadLine(line, Problem(problem, "invalid_json"), number)
 
 
@@ -198,19 +198,19 @@ def _pieces(stream: ByteStream) -> Iterator[tuple[bytes, bytes]]:
     in_string = is_escaped = False
     chunk = stream.read(CHUNK_BYTES).removeprefix(BOM)
     while chunk:
-        start = at = 0
+        start = offset = 0
         if is_escaped:
-            at, is_escaped = 1, False
-        while match := (_STRING_SIGN if in_string else _SIGN).search(chunk, at):
-            at = match.end()
+            offset, is_escaped = 1, False
+        while match := (_STRING_SIGN if in_string else _SIGN).search(chunk, offset):
+            offset = match.end()
             sign = match[0]
             if sign == b"\\":
-                is_escaped = at == len(chunk)
-                at += 1
+                is_escaped = offset == len(chunk)
+                offset += 1
             elif sign == b'"':
                 in_string = not in_string
             else:
-                yield chunk[start : at - 1], sign
-                start = at
+                yield chunk[start : offset - 1], sign
+                start = offset
         yield chunk[start:], b""
         chunk = stream.read(CHUNK_BYTES)

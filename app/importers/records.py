@@ -106,7 +106,7 @@ def read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes | None]]:
     while line := stream.readline(MAX_RECORD_BYTES):
         number += 1
         if len(line) == MAX_RECORD_BYTES and not line.endswith(b"\n"):
-            while (rest := stream.readline(MAX_RECORD_BYTES)) and not rest.endswith(b"\n"):
+            while (more := stream.readline(MAX_RECORD_BYTES)) and not more.endswith(b"\n"):
                 pass
             yield number, None
         else:

@@ -17,8 +17,9 @@ CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positio
 """Counts of clicks: clicks, searches with at least one, clicks with a reported position, and the sum of these
 positions. A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
-"""Counts of visitors who searched for a query: all, with results, and without results. Within
-:data:`LONGEST_PERIOD` days, each visitor counts once, on the last day: see ``app.services.analytics.visitors``."""
+"""Counts of visitors who searched for a query: all, with results, and without results. Within :data:`LONGEST_PERIOD`
+days, each visitor counts once, on the last day: see ``app.services.analytics.visitors``.
+"""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """Counts for a query. Results are partial if no document contains every word."""
 SITE_KINDS = (
@@ -30,8 +31,9 @@ CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Channels of searches: the API, the search box, other clients of the gateway, clients of Google's and Algolia's APIs,
 and AI agents."""
 AGENT = "agent"
-"""Channel of programs that search on behalf of a user. Nobody sees a result list, so these searches count in totals,
-but not in lists, click rates, or suggestions."""
+"""Channel of programs that search on behalf of a user. No person sees the result list, so these searches count in
+totals, but not in lists, click rates, or suggestions.
+"""
 OTHER_PAGES = "*"
 """``OriginDay.page`` for searches from pages without their own row."""
 PARTIAL = "some"

@@ -80,7 +80,7 @@ class Site(Base):
 
 
 class EngineTask(Base):
-    """A task to do at an engine, retried until it succeeds: the outbox."""
+    """A task for an engine, retried until it succeeds: a row of the outbox."""
 
     __tablename__ = "engine_tasks"
     __table_args__ = (Index(None, "due_at"),)

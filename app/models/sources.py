@@ -144,7 +144,7 @@ class SourcePage(Base):
     title: Mapped[str | None] = mapped_column(String(1024))
     """Title of the page, including the common ending of the site's titles."""
     headings: Mapped[str | None] = mapped_column(String(1024))
-    """Alternatives to the title in case that other pages have the same one, in lines."""
+    """Alternative titles in case other pages have the same title, one per line."""
     document_title: Mapped[str | None] = mapped_column(String(1024))
     """Title of the document."""
     path_section: Mapped[str | None] = mapped_column(String(255))

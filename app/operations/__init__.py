@@ -50,6 +50,6 @@ def write(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """As :func:`change`, for a step that changes nothing that processes cache with credentials."""
+    """Call a step as :func:`change` does, if it changes nothing that processes cache with credentials."""
     with runtime.database.write() as session:
         return step(session, caller.account.id, *args, **kwargs)

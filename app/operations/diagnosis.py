@@ -171,8 +171,8 @@ def _engine(runtime: Runtime) -> Iterator[Finding]:
         try:
             engine.check()
             free = engine.free_share()
-            room = "" if free is None else f" At least {free:.0%} of its disk and memory is free."
-            yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.{room}")
+            free_space = "" if free is None else f" At least {free:.0%} of its disk and memory is free."
+            yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.{free_space}")
         except BackendError as error:
             remedy = "Start it, or correct the address and key in SEARCH_URL."
             why = f" ({error.__cause__})" if error.__cause__ else ""
@@ -251,8 +251,8 @@ _INDEXING_REMEDY = (
 
 
 def _failure(site: LaggingSite) -> str:
-    at = "an unknown time" if site.failed_at is None else _minute(site.failed_at)
-    return f"{at}: {site.error}"
+    failed_at = "an unknown time" if site.failed_at is None else _minute(site.failed_at)
+    return f"{failed_at}: {site.error}"
 
 
 def _minute(moment: datetime) -> str:
@@ -267,12 +267,14 @@ def _site_names(sites: Sequence[int | LaggingSite]) -> str:
 def _runs(runtime: Runtime) -> Iterator[Finding]:
     limit = now() - STUCK
     with runtime.database.read() as session:
-        lost = session.scalar(select(func.count()).where(SourceRun.status == "running", SourceRun.lease_until < limit))
+        lapsed = session.scalar(
+            select(func.count()).where(SourceRun.status == "running", SourceRun.lease_until < limit)
+        )
         waiting = session.scalar(
             select(func.count()).where(SourceRun.status == "queued", SourceRun.waiting_since < limit)
         )
-    if lost or waiting:
-        message = f"{counted(lost or 0, 'crawl')} without a process, {waiting or 0} waiting, for over ten minutes."
+    if lapsed or waiting:
+        message = f"{counted(lapsed or 0, 'crawl')} without a process, {waiting or 0} waiting, for over ten minutes."
         remedy = "Start the service, or `worker`, on a machine with CRAWL_RUNS above 0."
         yield Finding("runs", "warning", message, remedy)
     else:

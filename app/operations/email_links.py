@@ -120,7 +120,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     forget_failures(runtime, client, email, [member.id for member in members])
 
 
-MAILS_PER_MEMBER = 5
+EMAILS_PER_MEMBER = 5
 """Maximum number of emails per hour that a member can request."""
 
 
@@ -157,7 +157,7 @@ def resend_confirmation(runtime: Runtime, caller: Caller) -> None:
     """
     if caller.member is None or not runtime.settings.sends_email:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request an email.")
-    window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
+    window = WindowRequest(f"confirmation:{caller.member.id}", EMAILS_PER_MEMBER, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "emails")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         emails.ask_member(session, get_member(session, caller.account.id, caller.member.id))

@@ -140,7 +140,7 @@ class LineProblem:
     record: int | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Location of the problem for people: ``line 4``, or ``record 12 (line 4)``."""
         line = f"line {number(self.line)}"
         return line if self.record is None else f"record {number(self.record)} ({line})"
@@ -170,12 +170,13 @@ class ImportOutcome:
     def updated(self) -> int:
         return self.indexed - self.created
 
-    def leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
+    def skip(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
         """Record a skipped line."""
         self.skipped += 1
-        room = MAX_PROBLEMS - len(self.problems)
+        unlisted = MAX_PROBLEMS - len(self.problems)
         self.problems.extend(
-            LineProblem(read.line, name or None, problem, read.number) for name, problem in [*problems][: max(0, room)]
+            LineProblem(read.line, name or None, problem, read.number)
+            for name, problem in [*problems][: max(0, unlisted)]
         )
 
 
@@ -220,12 +221,12 @@ class FileImport:
 
     def _add(self, read: Read) -> None:
         if isinstance(read, BadLine):
-            self._leave_out(read, [(None, read.problem)])
+            self._skip(read, [(None, read.problem)])
             return
         try:
             document = read_document(read.value, read.line)
         except DocumentProblems as error:
-            self._leave_out(read, error.problems)
+            self._skip(read, error.problems)
             return
         # Removed first, so that the last document with an ID also takes its place in the order.
         self._batch.pop(document.id, None)
@@ -236,13 +237,13 @@ class FileImport:
         if len(self._batch) >= RECOMMENDED_BATCH or self._batch_bytes >= BATCH_BYTES:
             self._write()
 
-    def _leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
-        self.outcome.leave_out(read, problems)
+    def _skip(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        self.outcome.skip(read, problems)
         if self.max_skipped is not None and self.outcome.skipped > self.max_skipped:
             raise ApiError(
                 ErrorCode.VALIDATION_FAILED,
                 f"More than {counted(self.max_skipped, 'line')} cannot be imported; check the format. "
-                f"The first one is {self.outcome.problems[0].place}: {self.outcome.problems[0].message}.",
+                f"The first one is {self.outcome.problems[0].location}: {self.outcome.problems[0].message}.",
             )
 
     def _write(self) -> None:
@@ -254,7 +255,7 @@ class FileImport:
                 for rejected in error.rejected:
                     document = self._batch.pop(documents[rejected.index].id)
                     predicate = error.predicate(rejected, self.max_site_fields)
-                    self._leave_out(self._reads[document.id], [(None, Problem(predicate, "too_many_fields"))])
+                    self._skip(self._reads[document.id], [(None, Problem(predicate, "too_many_fields"))])
             else:
                 self.outcome.indexed += written.indexed
                 self.outcome.created += written.created

@@ -20,7 +20,7 @@ from app.services.mail.letters import queue_email
 from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
-MAILED_INVITATIONS = 30
+EMAILED_INVITATIONS = 30
 """Maximum number of invitations per hour that an account can send by email."""
 
 
@@ -29,7 +29,7 @@ def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Ro
 
     Raises:
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit; 429
-            after too many mailed invitations.
+            after too many invitations by email.
     """
     return _issue(runtime, caller, base_url, partial(invitations.create_invitation, email=email, role=role))
 
@@ -40,7 +40,7 @@ def renew_invitation(
     """Replace the link of an invitation. Returns the same values as :func:`invite`.
 
     Raises:
-        ApiError: 404; 429 after too many mailed invitations.
+        ApiError: 404; 429 after too many invitations by email.
     """
     return _issue(runtime, caller, base_url, partial(invitations.renew_invitation, invitation_id=invitation_id))
 
@@ -48,13 +48,14 @@ def renew_invitation(
 def _issue(
     runtime: Runtime, caller: Caller, base_url: str, step: Callable[..., tuple[Invitation, str]]
 ) -> tuple[Invitation, str | None]:
-    """Mail the link of a new token to the invited address. Without a mail server, return it for the inviter to pass on.
+    """Email the link of a new token to the invited address. Without a mail server, return it for the inviter to pass
+    on.
 
     If email is set up, the inviter does not see the link and so cannot join in the name of the invited person.
     """
     settings, account_id = runtime.settings, caller.account.id
     if settings.sends_email:
-        window = WindowRequest(f"invitations:{account_id}", MAILED_INVITATIONS, HOUR_SECONDS)
+        window = WindowRequest(f"invitations:{account_id}", EMAILED_INVITATIONS, HOUR_SECONDS)
         count_attempt(runtime, [window], "invitations")
     with runtime.database.write() as session:
         invitation, token = step(

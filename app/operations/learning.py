@@ -34,7 +34,7 @@ from backends.query import SearchQuery
 
 MAX_GAIN = 3.0
 """Maximum number of positions that a document moves up."""
-LEAST_VISITORS = 5
+MIN_VISITORS = 5
 """Minimum number of visitors who must have clicked a result of a query in the last :data:`VISITOR_DAYS` days."""
 VISITOR_DAYS = 30
 HALF_LIFE_DAYS = 30
@@ -89,7 +89,7 @@ def find_gains(clicks: Iterable[VisitorClick], positions: Mapping[str, int]) -> 
         positions: The documents that may move, each with its position before gains are applied, from 1.
     """
     clicks = [click for click in clicks if click.document_id in positions]
-    if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < LEAST_VISITORS:
+    if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < MIN_VISITORS:
         return {}
     counted: dict[str, float] = defaultdict(float)
     expected: dict[str, float] = defaultdict(float)
@@ -103,8 +103,8 @@ def find_gains(clicks: Iterable[VisitorClick], positions: Mapping[str, int]) -> 
     for document_id, number in counted.items():
         usual = total * expected[document_id] / number
         better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_PER_POSITION)
-    least = max(0.0, max(better.values()) - MAX_GAIN)
-    gains = {document_id: round(each - least, 2) for document_id, each in better.items()}
+    min_gain = max(0.0, max(better.values()) - MAX_GAIN)
+    gains = {document_id: round(each - min_gain, 2) for document_id, each in better.items()}
     return {document_id: gain for document_id, gain in gains.items() if gain > 0}
 
 
@@ -117,8 +117,7 @@ MAX_DOCUMENTS = 20
 MAX_POSITION = 100
 """Lowest position from which a document can move up."""
 MAX_CHARACTERS = 100_000
-"""Maximum total length of the IDs and queries in a site's lessons, which every searching process keeps in memory.
-"""
+"""Maximum total length of a site's queries and IDs with gains, which every searching process keeps in memory."""
 
 # A literal: PostgreSQL shifts a bigint by an integer only, and a bound number is a bigint there.
 _NETWORK = SearchClick.visitor.bitwise_rshift(literal_column(str(NETWORK_BITS)))
@@ -223,7 +222,7 @@ def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> 
         select(SearchClick.query)
         .where(*_counting(site_id, first))
         .group_by(SearchClick.query)
-        .having(visitors >= LEAST_VISITORS)
+        .having(visitors >= MIN_VISITORS)
         .order_by(visitors.desc(), SearchClick.query)
     )
     return list(session.scalars(clicked.limit(MAX_QUERIES)))

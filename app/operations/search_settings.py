@@ -184,12 +184,12 @@ def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> li
 
 
 def add_result(
-    runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, document_id: str, place: int
+    runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, document_id: str, position: int
 ) -> None:
     """Pin or hide a document for a query.
 
     Args:
-        place: Position among the query's documents, from 0. A position beyond the end appends the document.
+        position: Position among the query's documents, from 0. A position beyond the end appends the document.
 
     Raises:
         ApiError: 404; 400 if the settings are full.
@@ -197,7 +197,7 @@ def add_result(
 
     def add(ids: list[str]) -> None:
         if document_id not in ids:
-            ids.insert(place, document_id)
+            ids.insert(position, document_id)
 
     _edit(runtime, caller, site_id, kind, query, add)
 
@@ -213,16 +213,16 @@ def remove_result(
     Raises:
         ApiError: 404.
     """
-    place = 0
+    position = 0
 
     def remove(ids: list[str]) -> None:
-        nonlocal place
+        nonlocal position
         if document_id in ids:
-            place = ids.index(document_id)
+            position = ids.index(document_id)
             ids.remove(document_id)
 
     _edit(runtime, caller, site_id, kind, query, remove)
-    return place
+    return position
 
 
 def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callable[[dict[str, Any]], None]) -> None:
@@ -265,14 +265,14 @@ def _edit(
 
     def edit(settings: dict[str, Any]) -> None:
         entries: list[dict[str, Any]] = settings[kind]
-        places = [place for place, entry in enumerate(entries) if entry["query"] == normalized]
+        indexes = [index for index, entry in enumerate(entries) if entry["query"] == normalized]
         ids = (
-            list(dict.fromkeys(entries[places[-1]]["ids"])) if places else []
+            list(dict.fromkeys(entries[indexes[-1]]["ids"])) if indexes else []
         )  # If a query occurs several times, the last entry applies.
         change(ids)
         others = [entry for entry in entries if entry["query"] != normalized]
         if ids:
-            others.insert(places[0] if places else len(others), {"query": normalized, "ids": ids})
+            others.insert(indexes[0] if indexes else len(others), {"query": normalized, "ids": ids})
         _check_list_length(kind, others, ids)
         settings[kind] = others
 

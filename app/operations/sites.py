@@ -16,12 +16,12 @@ from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
-from app.services.usage.daily_usage import noting_documents
+from app.services.usage.daily_usage import recording_documents
 from app.services.usage.quota import new_sites_window
 from app.storage.database import ROW_LOCK
 from backends.base import SearchBackend
 
-LEAST_FREE_SHARE = 0.1
+MIN_FREE_SHARE = 0.1
 """Minimum free share of an engine's disk and memory for new sites."""
 
 
@@ -37,9 +37,7 @@ def choose_engine(runtime: Runtime, plan: str) -> SearchBackend:
     if len(candidates) == 1:
         return candidates[0]
     candidates = [engine for engine in candidates if not health.engine_failing_since(engine.identity)] or candidates
-    candidates = [
-        engine for engine in candidates if health.free_share(engine.identity) >= LEAST_FREE_SHARE
-    ] or candidates
+    candidates = [engine for engine in candidates if health.free_share(engine.identity) >= MIN_FREE_SHARE] or candidates
     with runtime.database.read() as session:
         loads = sites.count_by_engine(session)
     return min(candidates, key=lambda engine: loads.get(engine.identity, (0, 0)))
@@ -99,7 +97,7 @@ def delete_site(
         ApiError: 404; 400 for a wrong name.
     """
     account = caller.account
-    with changing(runtime, caller) as session, noting_documents(session, account.id):
+    with changing(runtime, caller) as session, recording_documents(session, account.id):
         ended = sites.delete_site(session, account.id, account.limits, site_id, name=name, purge=purge)
     with runtime.database.write() as session:
         cancel_runs_of_sites(session, [site_id])
@@ -112,9 +110,9 @@ def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
     """Restore a site from the trash. Does nothing if the site is not in the trash.
 
     Raises:
-        ApiError: 404; 403 if the plan has no room for it.
+        ApiError: 404; 403 if the plan's limits do not allow it.
     """
-    with changing(runtime, caller) as session, noting_documents(session, caller.account.id):
+    with changing(runtime, caller) as session, recording_documents(session, caller.account.id):
         return sites.restore_site(session, caller.account.id, caller.account.limits, site_id)
 
 

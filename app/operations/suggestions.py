@@ -27,7 +27,7 @@ def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -
         if text not in hidden:
             hidden.append(text)
         if len(hidden) > MAX_HIDDEN_SUGGESTIONS:
-            most = counted(MAX_HIDDEN_SUGGESTIONS, "text")
-            raise field_error("suggestions_hidden", "too_long", f"can have at most {most}")
+            limit = counted(MAX_HIDDEN_SUGGESTIONS, "text")
+            raise field_error("suggestions_hidden", "too_long", f"can have at most {limit}")
 
     edit_together(runtime, caller, site_id, edit)

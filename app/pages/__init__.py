@@ -148,7 +148,7 @@ _INBOX = _SITE + "/inbox"
 _OPERATOR_ACCOUNT = OPERATOR_AREA + "/accounts/<int(signed=True):account_id>"
 _SOURCES = _SITE + "/sources"
 
-OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
+HTML_ONLY_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", dashboard.show_home, _PAGE),
     ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
@@ -196,7 +196,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
 )
 """Pages at URLs without a JSON response: rule, endpoint, view, policy."""
 
-OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
+HTML_ONLY_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/docs/engine/indexes/documentation/search", "docs_search", docs_search.search_docs, _DOCS_SEARCH),
     ("POST", "/password/forgot", "pages.send_link", email_links.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", email_links.set_password, _ENTRANCE),
@@ -228,10 +228,10 @@ def register(app: Flask, api: Api) -> None:
     """Register the pages. The API's views must be registered first."""
     layout.register(app)
     add_pages(app, PAGES)
-    for rule, endpoint, view, policy in OWN_PAGES:
+    for rule, endpoint, view, policy in HTML_ONLY_PAGES:
         app.add_url_rule(rule, endpoint, view)
         set_policy(app, endpoint, policy)
-    for method, rule, endpoint, view, policy in OWN_FORMS:
+    for method, rule, endpoint, view, policy in HTML_ONLY_FORMS:
         app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.extensions["error_responders"].append(negotiation.render_error_page)

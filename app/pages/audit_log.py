@@ -69,13 +69,13 @@ def show_log() -> str:
     with runtime().database.read() as session:
         page = list_entries(session, Selection(account_id, **query), limit=limit, before=before)
         people, _ = members.list_members(session, account_id, limit=members.MAX_MEMBERS, offset=0)
-    chosen = {name: arguments.get(name, "") for name in ("since", "until", "member_id", "kind")}
-    narrowed = {name: value for name, value in chosen.items() if value}
+    selection = {name: arguments.get(name, "") for name in ("since", "until", "member_id", "kind")}
+    narrowed = {name: value for name, value in selection.items() if value}
     return render(
         "audit_log.html",
         entries=[_display_entry(entry) for entry in page.entries],
         total=page.total,
-        chosen=chosen,
+        selection=selection,
         people=people,
         kinds=[(kind, KIND_NAMES[kind]) for kind in KINDS],
         is_narrowed=bool(narrowed),

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.apidoc.openapi import document, document_at
 from app.apidoc.reference import BASE_URL, Reference, read_reference
-from app.apidoc.samples import LANGUAGES, mark_own
+from app.apidoc.samples import LANGUAGES, mark_placeholders
 from app.documentation import (
     GROUPS,
     MOVED_PAGES,
@@ -138,7 +138,7 @@ def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any,
 
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Render a code block as on other pages: with a copy button, and scrollable by keyboard."""
-    code = mark_own(tokens[index].content.rstrip())
+    code = mark_placeholders(tokens[index].content.rstrip())
     button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'
 
@@ -228,7 +228,7 @@ def show_docs_reference(name: str) -> Response:
         sections=[(f"operation-{operation.name}", code_spans(operation.title)) for operation in group.operations],
         languages=LANGUAGES,
         language=_language(),
-        mark_own=mark_own,
+        mark_placeholders=mark_placeholders,
         sites=_sites(),
     )
 
@@ -320,8 +320,8 @@ def _sites() -> list[dict[str, Any]]:
 
 def _language() -> str:
     """Return the sample language that the reader last chose."""
-    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
-    return chosen if chosen in LANGUAGES else next(iter(LANGUAGES))
+    language = request.cookies.get(LANGUAGE_COOKIE, "")
+    return language if language in LANGUAGES else next(iter(LANGUAGES))
 
 
 def _groups() -> dict[str, list[Entry]]:

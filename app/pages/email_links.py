@@ -64,7 +64,9 @@ set_password = Action(
 
 
 def show_confirmation() -> Response:
-    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
+    """Show the page whose button confirms an email address. Viewing it changes nothing, since email scanners open
+    links.
+    """
     refill_on_error(_confirmation_page)
     return render_secret(_confirmation_page(email=check_confirmation(runtime(), request.args.get("token", "")).email))
 
@@ -94,13 +96,13 @@ undo_email_change = Action(
 
 
 def show_email_change() -> Response:
-    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
+    """Show the page whose button undoes an email change. Viewing it changes nothing, since scanners open links."""
     refill_on_error(_undo_page)
     return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
 
 
 def show_unsubscribe() -> str:
-    """Return the page with the button. Viewing it changes nothing, since email scanners open every link."""
+    """Show the page whose button stops the weekly digest. Viewing it changes nothing, since scanners open links."""
     _account_of_link()
     return _digest_page(is_done=False)
 

@@ -108,8 +108,8 @@ def shown_fields(
         problem = problems.get(name)
         entry["problems"] = [f"{entry['label']} {problem}."] if problem else []
         if entry["type"] == "list":
-            wrong = ((at, problems.get(f"{name}[{at}]")) for at in range(len(entry["value"] or ())))
-            entry["problems"] += [f"“{entry['value'][at]}” {problem}." for at, problem in wrong if problem]
+            wrong = ((index, problems.get(f"{name}[{index}]")) for index in range(len(entry["value"] or ())))
+            entry["problems"] += [f"“{entry['value'][index]}” {problem}." for index, problem in wrong if problem]
     return described
 
 

@@ -19,7 +19,7 @@ from app.web.admission import current_admission
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 
-NEARLY = 0.8
+WARNING_SHARE = 0.8
 """Used fraction of a quota at which the meter starts to warn."""
 
 
@@ -35,18 +35,18 @@ class Meter:
 
     label: str
     used: int
-    most: int | None
+    limit: int | None
     note: str = ""
     state: str = ""
 
 
-def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str = "") -> Meter:
+def quota_meter(label: str, used: int, limit: int | None, *, full: str, note: str = "") -> Meter:
     """Return a meter that warns near its limit. Sites and keys need no warning: using all of them is not a problem."""
-    if most is None or used < NEARLY * most:
-        return Meter(label, used, most, note)
-    if used < most:
-        return Meter(label, used, most, f"Nearly used up. {note}".rstrip(), "near")
-    return Meter(label, used, most, full, "full")
+    if limit is None or used < WARNING_SHARE * limit:
+        return Meter(label, used, limit, note)
+    if used < limit:
+        return Meter(label, used, limit, f"Nearly used up. {note}".rstrip(), "near")
+    return Meter(label, used, limit, full, "full")
 
 
 def readable_counters() -> CounterStore | None:

@@ -33,7 +33,7 @@ class Section:
     Attributes:
         name: Last part of the page's URL.
         icon: Name of its icon in the menu.
-        settings: The settings on the page. Saving it changes no others.
+        settings: The settings on the page. Saving the page changes only these.
     """
 
     name: str
@@ -147,13 +147,13 @@ def _entries(root: FormTree, name: str, add: Add) -> list[Draft]:
 def _rules(root: FormTree, add: Add) -> list[Draft]:
     rules: list[Draft] = []
     for row in root.rows("rules"):
-        when, do, place = row.child("when"), row.child("do"), len(rules)
+        when, do, number = row.child("when"), row.child("do"), len(rules)
         condition = _filled({name: when.text(name) for name in ("query", "filters", "from", "to")})
         action: Draft = _filled({name: do.text(name) for name in ("filters", "replace", "redirect")})
         for name in ("pin", "hide"):
             ids, typed = do.child(name).texts("pages"), do.child(name).text("add")
             if ids or typed:
-                action[name] = add(f"rules[{place}].do.{name}", ids, typed)
+                action[name] = add(f"rules[{number}].do.{name}", ids, typed)
         if do.child("boost").text("filters"):
             action["boost"] = {
                 "filters": do.child("boost").text("filters"),
@@ -217,7 +217,7 @@ class Picker:
         self.offered: dict[str, list[str]] = {}
         self.problems: dict[str, list[str]] = {}
 
-    def add(self, place: str, ids: Sequence[str], typed: str) -> list[str]:
+    def add(self, path: str, ids: Sequence[str], typed: str) -> list[str]:
         """Add the ID of the page that ``typed`` refers to, if exactly one page matches.
 
         Raises:
@@ -230,10 +230,10 @@ class Picker:
         if len(candidates) == 1:
             return list(dict.fromkeys((*ids, *candidates)))
         if candidates:
-            self.offered[place] = [id for id in candidates if id not in ids]
-            self.problems[place] = [f"Several pages match “{typed}”. Select the right one."]
+            self.offered[path] = [id for id in candidates if id not in ids]
+            self.problems[path] = [f"Several pages match “{typed}”. Select the right one."]
         else:
-            self.problems[place] = [f"No page was found for “{typed}”."]
+            self.problems[path] = [f"No page was found for “{typed}”."]
         return list(ids)
 
     def _find(self, typed: str) -> list[str]:

@@ -107,7 +107,7 @@ def create_site() -> Response:
 
 
 def _completed_url() -> CompletedUrl | None:
-    """Return the form's URL. If it has no scheme, add the one the site responds to. ``None`` without a URL."""
+    """Return the form's URL, with the scheme that the site responds to if it has none; ``None`` without a URL."""
     form = read_form_body(request)
     return runtime().previewer.complete_url(form["url"]) if "url" in form else None
 

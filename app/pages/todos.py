@@ -56,7 +56,7 @@ def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, l
 
 
 def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> Iterator[Todo]:
-    """Yield items for queries that disappointed visitors and still would."""
+    """Yield items for queries that disappointed visitors and would still disappoint them."""
     for site, of_site in candidates:
         address = f"/api/analytics/inbox?site_id={site.id}"
         try:
@@ -98,8 +98,8 @@ def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) ->
 def todos_of_quotas(meters: Sequence[Meter]) -> Iterator[Todo]:
     """Yield items for quotas that are nearly or fully used."""
     for meter in meters:
-        if meter.state and meter.most is not None:
-            text = f"{meter.label}: {number(meter.used)} of {number(meter.most)}. {meter.note}"
+        if meter.state and meter.limit is not None:
+            text = f"{meter.label}: {number(meter.used)} of {number(meter.limit)}. {meter.note}"
             yield Todo("bad" if meter.state == "full" else "warn", text, "View plans", "/plans")
 
 
@@ -115,7 +115,7 @@ def read_rejections(session: Session) -> int:
 
 
 def todos_of_rejections(count: int, requests_per_minute: int | None) -> Iterator[Todo]:
-    """Yield an item if the account's request limits turned visitors away."""
+    """Yield an item if the account's request limits rejected searches of visitors."""
     if count and requests_per_minute is not None:
         text = (
             f"{counted(count, 'search')} rejected in the last {REJECTION_DAYS} days, because your plan allows "

@@ -47,5 +47,5 @@ def _newest_months(session: Session) -> list[AccountMonth]:
 
 
 def _counters() -> CounterStore | None:
-    """Return ``None`` while the counter store is unavailable: the page then shows copies that are a minute old."""
+    """Return the counter store; ``None`` while it is unavailable, when the page shows copies up to a minute old."""
     return None if runtime().health.failing_since(COUNTERS) else runtime().counters

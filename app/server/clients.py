@@ -160,7 +160,7 @@ class Clients:
             self._drop(conn)
         elif not conn.has_head and len(conn.sock.received) > MAX_HEAD_BYTES:
             self._unwatch(conn)
-            self._refuse(conn, headers_too_large())
+            self._reject(conn, headers_too_large())
         else:
             self._watch(conn, selectors.EVENT_READ, self.read, self._reject_slow)
 
@@ -179,14 +179,14 @@ class Clients:
             self._watched.add(conn)
 
     def _reject_slow(self, conn: Connection) -> None:
-        self._refuse(conn, ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."))
+        self._reject(conn, ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."))
 
     def _reject_busy(self, conn: Connection) -> None:
-        self._refuse(
+        self._reject(
             conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large requests at the same time; try again.", retry_after=5)
         )
 
-    def _refuse(self, conn: Connection, error: ApiError) -> None:
+    def _reject(self, conn: Connection, error: ApiError) -> None:
         """Send an error response without calling the application."""
         self._large_bodies.leave(conn)
         self._unwatch(conn)

@@ -266,10 +266,10 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         if not self._body_at:
             end = received.find(b"\r\n\r\n", self._searched)
             if end < 0:
-                fresh = max(0, self._searched - 1)
+                start = max(0, self._searched - 1)
                 # The four-byte end of the head may be split between two reads, so search the last three bytes again.
                 self._searched = max(0, len(received) - 3)
-                return received.count(b"\n", fresh) != received.count(b"\r\n", fresh)
+                return received.count(b"\n", start) != received.count(b"\r\n", start)
             self._body_at = end + 4
             self._read_framing()
         if self.sock.ended:

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from backends.servers.waiting import set_worker_pool
 
 MAX_OUTSIDE = 128
-"""Maximum number of threads that wait for other servers outside the places of a pool. Each costs memory."""
+"""Maximum number of threads that wait for other servers without counting as active. Each costs memory."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class ThreadPool:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Give this thread's place to another thread while this thread waits in the block.
+        """Let another thread become active while this thread waits in the block.
 
         After the block, one thread too many may be active until a task ends.
         """
@@ -86,8 +86,8 @@ class ThreadPool:
     def waiting(self) -> Iterator[None]:
         """Wait for another server in the block.
 
-        Threads that wait keep at most half of the places. Those beyond step aside, so that a server that hangs never
-        stops requests that don't need it.
+        Waiting threads count as active up to half of the maximum. Further threads do not, so that a server that hangs
+        never stops requests that don't need it.
         """
         with self._lock:
             self._outside += 1

@@ -132,7 +132,7 @@ class Engines:
 
 
 class EngineLocks:
-    """The service's locks as engines use them. Searches must not fail with the store of the locks.
+    """Locks of the service for engines. An unavailable lock store must not make searches fail.
 
     Args:
         locks: Locks shared by all processes of the service.

@@ -214,7 +214,7 @@ def _read_candidates(
 ) -> list[Candidate]:
     lists = (
         f"""
-        SELECT query, searches, counted, visitors, {place} AS kind FROM (
+        SELECT query, searches, counted, visitors, {kind} AS kind FROM (
             SELECT query, searches, {count} AS counted, {visitors} AS visitors FROM (
                 SELECT * FROM (
                     SELECT * FROM counts WHERE {condition} ORDER BY {count} DESC, query LIMIT :frequent
@@ -228,9 +228,9 @@ def _read_candidates(
                 SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = missed.query
             )
             ORDER BY visitors DESC, counted DESC, query LIMIT :limit
-        ) AS kind_{place}
+        ) AS kind_{kind}
         """  # noqa: S608 - made of constants
-        for place, (_, count, condition, visitors) in enumerate(kinds)
+        for kind, (_, count, condition, visitors) in enumerate(kinds)
     )
     sums = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in QUERY_KINDS)
     rows = session.execute(
@@ -252,9 +252,9 @@ def _read_candidates(
         },
     )
     candidates: dict[str, Candidate] = {}
-    for query, searches, counted, visitors, place in rows:
-        others = candidates[query].visitors if query in candidates else {}
-        candidates[query] = Candidate(query, searches, {**others, kinds[place][0]: min(visitors, counted)})
+    for query, searches, counted, visitors, kind in rows:
+        visitors_by_kind = candidates[query].visitors if query in candidates else {}
+        candidates[query] = Candidate(query, searches, {**visitors_by_kind, kinds[kind][0]: min(visitors, counted)})
     ranked = sorted(candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches, one.query))
     return ranked[:MAX_CANDIDATES]
 
@@ -360,7 +360,7 @@ def _ids_of(entries: Entries, query: str) -> list[str]:
 
 def _with_ids(entries: Entries, query: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
     others = [entry for entry in entries if entry["query"] != query]
-    places = [place for place, entry in enumerate(entries) if entry["query"] == query]
+    indexes = [index for index, entry in enumerate(entries) if entry["query"] == query]
     if ids:
-        others.insert(places[0] if places else len(others), {"query": query, "ids": list(ids)})
+        others.insert(indexes[0] if indexes else len(others), {"query": query, "ids": list(ids)})
     return others

@@ -115,11 +115,11 @@ class RuleSet:
             own_conditions = _conditions_of(query)
             rules = [rule for rule in rules if rule.conditions <= own_conditions]
         if any(rule.first or rule.end for rule in rules):
-            at = now()
+            moment = now()
             rules = [
                 rule
                 for rule in rules
-                if (rule.first is None or rule.first <= at) and (rule.end is None or at < rule.end)
+                if (rule.first is None or rule.first <= moment) and (rule.end is None or moment < rule.end)
             ]
         return _with_effects(query, rules) if rules else query
 

@@ -19,7 +19,9 @@ from backends.filters import parse_filter
 from backends.query import Boost, OneWaySynonyms, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
-"""The places that documents move up, by query in normal form, then document ID (:mod:`app.operations.learning`)."""
+"""Number of positions that documents move up, by query in normal form, then by document ID
+(:mod:`app.operations.learning`).
+"""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:

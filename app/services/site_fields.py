@@ -88,7 +88,7 @@ class TooManySiteFields(ApiError):
 
     @staticmethod
     def predicate(rejected: RejectedDocument, max_fields: int) -> str:
-        """Return the problem, to follow the name of the document."""
+        """Return the end of the error message, which follows the document's name: ``has the new field …``."""
         return f"has the new field {rejected.field!r}, but a site can have at most {max_fields} distinct custom fields"
 
 

@@ -144,8 +144,8 @@ def list_sites(
     Args:
         only: ID of the only site that the caller may see; ``None`` for all.
     """
-    own = [listed(account_id), *([] if only is None else [Site.id == only])]
-    return read_page(session, select(Site).where(*own).order_by(Site.id), limit=limit, offset=offset)
+    conditions = [listed(account_id), *([] if only is None else [Site.id == only])]
+    return read_page(session, select(Site).where(*conditions).order_by(Site.id), limit=limit, offset=offset)
 
 
 def count_sites(session: Session, account_id: int) -> int:
@@ -295,12 +295,12 @@ def _sites_beyond_limits(deleted: Sequence[Site], limits: PlanLimits, newest: Si
     """
     others = [site for site in deleted if site is not newest]
     documents = newest.document_count
-    for place, site in enumerate(others):
+    for index, site in enumerate(others):
         documents += site.document_count
-        if (limits.sites is not None and place + 2 > limits.sites) or (
+        if (limits.sites is not None and index + 2 > limits.sites) or (
             limits.documents is not None and documents > limits.documents
         ):
-            return others[place:]
+            return others[index:]
     return []
 
 
@@ -308,8 +308,8 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
     """Restore a site from the trash. Does nothing if the site is not in the trash.
 
     Raises:
-        ApiError: 404, also for a site that is being removed; 403 if the plan has no room for it, its keys, or its
-            documents.
+        ApiError: 404, also for a site that is being removed; 403 if the plan's limits do not allow the site, its keys,
+            or its documents.
     """
     get_account(session, account_id, lock=True)
     site = get_site(session, account_id, site_id, lock=True, include_deleted=True)

@@ -61,7 +61,7 @@ Raises:
     NotSent: There is no response.
 """
 
-Tell = Callable[[Session, Webhook], None]
+NotifyOwner = Callable[[Session, Webhook], None]
 """Function that notifies the owner of a webhook that was turned off."""
 
 
@@ -83,17 +83,22 @@ class Deliverer:
 
     Args:
         secret_key: The server's secret, from which webhook secrets derive.
-        tell: Notifies the owner of a webhook that was turned off; ``None`` if email is not set up.
+        notify_owner: Notifies the owner of a webhook that was turned off; ``None`` if email is not set up.
         operator: Receiver of the operator's events, if any.
     """
 
     def __init__(
-        self, database: Database, secret_key: str, post: Post, tell: Tell | None, operator: Receiver | None = None
+        self,
+        database: Database,
+        secret_key: str,
+        post: Post,
+        notify_owner: NotifyOwner | None,
+        operator: Receiver | None = None,
     ):
         self._database = database
         self._secret_key = secret_key
         self._post = post
-        self._tell = tell
+        self._notify_owner = notify_owner
         self._operator = operator
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook")
         self._in_progress: set[Future[None]] = set()
@@ -122,7 +127,7 @@ class Deliverer:
         self._collect_finished()
 
     def _collect_finished(self) -> None:
-        """Make room for new deliveries, and raise the error of a thread whose database failed. Its claim expires."""
+        """Remove finished deliveries, and raise the error of a thread whose database failed. Its claim expires."""
         finished = {future for future in self._in_progress if future.done()}
         self._in_progress -= finished
         for future in finished:
@@ -155,8 +160,8 @@ class Deliverer:
             error = f"The receiver returned status {status}."
         with self._database.write() as session:
             switched_off = settle(session, claim, status, error)
-            if switched_off is not None and self._tell is not None:
-                self._tell(session, switched_off)
+            if switched_off is not None and self._notify_owner is not None:
+                self._notify_owner(session, switched_off)
         if error is not None:
             identifiers = (claim.webhook_id, claim.attempt, claim.delivery_id)
             log.info("webhook %s: attempt %d of %s failed: %s", *identifiers, error)

@@ -85,7 +85,7 @@ def write_backup(
     if path.exists():
         raise BackupError(f"{path} exists; a backup never overwrites a file.")
     _remove_unfinished(path.parent)
-    fresh, descriptor = _create_unfinished(path.parent)
+    unfinished, descriptor = _create_unfinished(path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
@@ -99,11 +99,11 @@ def write_backup(
             os.fsync(file.fileno())
         try:
             # Unlike a rename, a link never replaces an existing file.
-            os.link(fresh, path)
+            os.link(unfinished, path)
         except FileExistsError as error:
             raise BackupError(f"{path} exists; a backup never overwrites a file.") from error
     finally:
-        fresh.unlink()
+        unfinished.unlink()
     return manifest
 
 
@@ -166,15 +166,15 @@ def _tables(connection: Connection) -> list[Table]:
 
 
 def _write_rows(connection: Connection, table: Table, member: IO[bytes]) -> int:
-    binary = [place for place, column in enumerate(table.columns) if isinstance(column.type, LargeBinary)]
+    binary = [index for index, column in enumerate(table.columns) if isinstance(column.type, LargeBinary)]
     count = 0
     # A server-side cursor: the documents of an installation may exceed the machine's memory.
     rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(select(table))
     for row in rows:
         values = list(row)
-        for place in binary:
-            if values[place] is not None:
-                values[place] = base64.b64encode(values[place]).decode()
+        for index in binary:
+            if values[index] is not None:
+                values[index] = base64.b64encode(values[index]).decode()
         member.write(orjson.dumps(values) + b"\n")
         count += 1
     return count

@@ -168,12 +168,12 @@ class Database:
             return
         with contextlib.suppress(OSError):  # SQLite reports the problem, or another process was first.
             # Created under another name and linked, so that the file never exists with other permissions.
-            fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-            os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             try:
-                os.link(fresh, path)
+                os.link(temporary, path)
             finally:
-                fresh.unlink()
+                temporary.unlink()
 
     def _begin_sqlite(self, connection: Connection) -> None:
         if connection.get_execution_options().get("writes", False):

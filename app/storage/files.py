@@ -198,13 +198,13 @@ class FileCopies:
         return fresh_copy
 
     def _write(self, name: str, copy: Copy) -> None:
-        fresh = self._folder / f"{name}{_SUFFIX}.{secrets.token_hex(4)}"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        temporary = self._folder / f"{name}{_SUFFIX}.{secrets.token_hex(4)}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(orjson.dumps(asdict(copy.header)) + b"\n" + copy.gzipped)
             # Atomically, because other processes read copies without a lock.
-            fresh.replace(self._path(name))
+            temporary.replace(self._path(name))
         except OSError:
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise

@@ -73,9 +73,9 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
     """Remove marks and permalink signs from a text, and return it with the marked sections that have a title."""
     sections: list[Section] = []
     parts: list[str] = []
-    at = length = 0
+    offset = length = 0
     for match in _MARKED.finditer(marked):
-        parts.append(_REST.sub("", marked[at : match.start()]))
+        parts.append(_REST.sub("", marked[offset : match.start()]))
         length += len(parts[-1])
         level, anchor = match.group(1, 2)
         heading = without_permalink_sign(match[3].strip())
@@ -86,8 +86,8 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
             sections.append(Section(anchor, title, int(level), length))
         parts.append(heading)
         length += len(heading)
-        at = match.end()
-    parts.append(_REST.sub("", marked[at:]))
+        offset = match.end()
+    parts.append(_REST.sub("", marked[offset:]))
     return "".join(parts), tuple(sections)
 
 

@@ -1,4 +1,4 @@
-"""The admission of a request: what is known of it, from its arrival until its last byte is sent."""
+"""The state of a request, from its arrival until its last byte is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Admission:
             that don't exist.
         ip_address: The client's IP address, as the audit log shows it.
         address: Keyed hash of the IP address, which identifies the client in the counter store.
-        began, cpu_began: Time of arrival, and from when CPU time was not counted yet, in seconds.
+        began: Time of arrival, in monotonic seconds.
+        cpu_began: The thread's CPU seconds up to which the request's CPU time has been counted.
         caller: ``None`` until the caller is identified, and for unidentified callers.
         is_operator: Whether the request has the operator token.
         shares: Shares of the process's threads that the request occupies.
@@ -74,7 +75,7 @@ def current_admission() -> Admission:
 
 
 def find_admission() -> Admission | None:
-    """Return the admission of the current request; ``None`` for work that no request caused, as of jobs."""
+    """Return the admission of the current request; ``None`` for work outside a request, such as a job."""
     admission: Admission | None = g.get("admission") if has_request_context() else None
     return admission
 

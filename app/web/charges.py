@@ -141,7 +141,7 @@ def consume_further(admission: Admission, charge: Charge) -> None:
         if outcome is None or outcome.reservation is None:
             return
         try:
-            further = consume(admission, limits)
+            next_outcome = consume(admission, limits)
         except CountersUnavailable as error:
             log.error("the counter store is unavailable: %s", error)
             admission.uncounted += _uncounted(limits)
@@ -151,11 +151,11 @@ def consume_further(admission: Admission, charge: Charge) -> None:
             count_rejection(admission, charge, error)
             raise
         # The response shows the usage after the last of the searches.
-        admission.outcome = outcome._replace(used_today=further.used_today)
-        if further.reservation is None:
+        admission.outcome = outcome._replace(used_today=next_outcome.used_today)
+        if next_outcome.reservation is None:
             _give_back(admission)
         else:
-            admission.further_charges.append(further.reservation)
+            admission.further_charges.append(next_outcome.reservation)
 
 
 def uncounted_searches(charge: Charge) -> list[UncountedSearch]:

@@ -1,4 +1,4 @@
-"""The way of every request: what happens before its view, after it, and when it is over."""
+"""The path of every request: the steps before its view, after its view, and after its response."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def leave(response: Response) -> Response:
 
 
 def end() -> None:
-    """Leave the caller's share of threads, and count the request's CPU time."""
+    """Release the caller's share of threads, and count the request's CPU time."""
     # At teardown, which also runs after an error or a broken connection. A lost place would never be freed.
     admission = find_admission()
     if admission is not None and not admission.is_streamed:

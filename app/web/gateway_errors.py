@@ -69,9 +69,9 @@ def code_of(error: ApiError) -> str:
     return error.gateway_code if isinstance(error, GatewayError) else _CODES.get(error.code, error.code.value)
 
 
-def inside(error: ApiError, place: str) -> ApiError:
+def with_prefix(error: ApiError, prefix: str) -> ApiError:
     """Return the error with a message prefix that identifies one of several queries."""
-    return GatewayError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
+    return GatewayError(code_of(error), f"Inside `{prefix}`: {error.message}", code=error.code, details=error.details)
 
 
 def gateway_error_body(error: ApiError, base_url: str) -> dict[str, Any]:

@@ -169,8 +169,8 @@ def is_own_origin(req: Request, origin: str) -> bool:
     """Whether ``origin`` is the origin of this service's own pages."""
     host = _host_of(req)
     # The https origin of the same host is ours, too: a proxy that terminates TLS may not report the scheme.
-    own = {f"{req.scheme}://{host}", f"https://{host}"}
+    own_origins = {f"{req.scheme}://{host}", f"https://{host}"}
     if runtime().settings.public_url:
         parts = urlsplit(runtime().settings.public_url)
-        own.add(f"{parts.scheme}://{parts.netloc}".removesuffix(_DEFAULT_PORTS[parts.scheme]))
-    return origin.lower() in {each.lower() for each in own}
+        own_origins.add(f"{parts.scheme}://{parts.netloc}".removesuffix(_DEFAULT_PORTS[parts.scheme]))
+    return origin.lower() in {each.lower() for each in own_origins}

@@ -88,8 +88,8 @@ def reject_other_site(caller: Caller, site_id: int) -> None:
     Raises:
         ApiError: 403.
     """
-    own = caller.only_site_id
-    if own is None or site_id == own:
+    own_site_id = caller.only_site_id
+    if own_site_id is None or site_id == own_site_id:
         return
     try:
         with runtime().database.read() as session:

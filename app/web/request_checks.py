@@ -111,7 +111,7 @@ def check(req: Request, admission: Admission) -> None:
 def _admit_operator(req: Request, admission: Admission) -> None:
     """Count a request of the operator, and attribute its changes to the operator."""
     admission.is_operator = True
-    admission.runtime.shares.enter("operator", admission.runtime.shares.most)
+    admission.runtime.shares.enter("operator", admission.runtime.shares.max_per_caller)
     admission.shares.append("operator")
     try:
         consume(admission, RequestLimits((OPERATOR_WINDOW,)))
@@ -215,9 +215,9 @@ def _enter_shares(admission: Admission, caller: Caller | None, token: str | None
     shares = admission.runtime.shares
     turns: tuple[tuple[str | int, int | None, str | None], ...]
     if caller is None:
-        turns = ((_stranger(admission, token), shares.most, None),)
+        turns = ((_stranger(admission, token), shares.max_per_caller, None),)
     elif caller.member is None:
-        turns = ((caller.account.id, shares.most, None),)
+        turns = ((caller.account.id, shares.max_per_caller, None),)
     else:
         # The member's share comes first: requests that wait for it do not keep the other members waiting.
         members = f"members {caller.account.id}"

@@ -266,10 +266,10 @@ def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Proble
     length = len(content) if isinstance(content, str) else None
     anchors: set[str] = set()
     last = 0
-    for at, section in enumerate(sections):
+    for index, section in enumerate(sections):
         problem = _section_problem(section, anchors, last, length)
         if problem is not None:
-            yield SECTIONS, Problem(f"has an invalid section: section {at + 1} {problem}", _INVALID_SECTION)
+            yield SECTIONS, Problem(f"has an invalid section: section {index + 1} {problem}", _INVALID_SECTION)
             return
         anchors.add(section["anchor"])
         last = section["start"]
@@ -295,7 +295,7 @@ def _section_problem(section: Any, anchors: set[str], last: int, length: int | N
 
 
 def as_identifier(value: Any) -> Any:
-    """Convert an integer to a string, which is a valid id; return anything else unchanged."""
+    """Convert an integer to a string, which is a valid ID; return anything else unchanged."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

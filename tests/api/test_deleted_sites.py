@@ -288,7 +288,7 @@ def test_deleting_a_site_cancels_its_run_and_schedules_no_further_runs(tenant: T
     delete(tenant)
 
     with database.write() as session:
-        assert renew_claim(session, claim) is ClaimState.CANCELLED
+        assert renew_claim(session, claim) is ClaimState.CANCELED
     with time_machine.travel(NOON + timedelta(days=1)):
         tenant.app.extensions["jobs"].run_all()
     assert count(tenant, SourceRun.id, SourceRun.status == "queued") == 0

@@ -115,7 +115,7 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
     account(tenant, "suspend")
 
     with database.write() as session:
-        assert renew_claim(session, claim) is ClaimState.CANCELLED
+        assert renew_claim(session, claim) is ClaimState.CANCELED
     with time_machine.travel(NOON + timedelta(days=1)):
         tenant.app.extensions["jobs"].run_all()
         late = add_source(tenant.app, tenant)
@@ -137,7 +137,7 @@ def test_suspension_stops_a_run_that_was_not_explicitly_cancelled(tenant: Tenant
         claim = claim_run(session)
         assert claim is not None
         accounts.suspend(session, tenant.account_id, "")
-        assert renew_claim(session, claim) is ClaimState.CANCELLED
+        assert renew_claim(session, claim) is ClaimState.CANCELED
 
 
 def test_queued_runs_of_a_suspended_account_are_not_counted_as_waiting(tenant: Tenant) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.operations.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, click_share_at, find_gains
+from app.operations.learning import MIN_VISITORS, MAX_GAIN, VisitorClick, click_share_at, find_gains
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7
@@ -29,8 +29,8 @@ def test_clicks_explained_by_position_keep_the_order() -> None:
 
 
 def test_fewer_than_five_visitors_in_thirty_days_move_no_page() -> None:
-    four = clicks("third", 3, LEAST_VISITORS - 1)
-    one = clicks("third", 3, 1, first=LEAST_VISITORS)
+    four = clicks("third", 3, MIN_VISITORS - 1)
+    one = clicks("third", 3, 1, first=MIN_VISITORS)
 
     assert find_gains(four, PLACES) == {}
     assert find_gains([*four, *clicks("third", 3, 20, first=100, age=31)], PLACES) == {}

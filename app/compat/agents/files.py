@@ -47,10 +47,10 @@ class AgentPage:
         """Title, URL, and text with headings."""
         fields, sections = split_sections(self.fields)
         content = str(fields["content"])
-        own = page_headings(sections, self.title)
+        own_headings = page_headings(sections, self.title)
         parts = [f"# {self.title}", f"<{self.url}>", content[: sections[0].start if sections else None].strip()]
         for section in sections:
-            if section not in own:
+            if section not in own_headings:
                 parts.append(f"{'#' * max(2, section.level)} {section.title}")
             parts.append(section_text(content, section, sections))
         return "\n\n".join(filter(None, parts)) + "\n"
@@ -111,14 +111,14 @@ def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
     return [hit.id for hit in runtime().searcher.run(site, query).result.hits]
 
 
-def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[AgentPage]:
+def walk_pages(database: Database, site: SiteRecord, max_pages: int) -> Iterator[AgentPage]:
     """Iterate over a site's pages, shortest IDs first, which are closest to the home page if IDs are URLs.
 
     Args:
-        most: Maximum number of pages.
+        max_pages: Maximum number of pages.
     """
     with database.read() as session:
-        rows = nearest_rows(session, site.id, most)
+        rows = nearest_rows(session, site.id, max_pages)
     for step in steps(rows):
         for ids in parts_by_size(step):
             with database.read() as session:
@@ -270,12 +270,12 @@ def write_pages(database: Database, site: SiteRecord, total: int) -> Iterator[by
     Args:
         total: Number of pages of the site.
     """
-    room, written = MAX_FULL_BYTES - _NOTE_BYTES, 0
+    remaining_bytes, written = MAX_FULL_BYTES - _NOTE_BYTES, 0
     for page in walk_pages(database, site, MAX_WRITTEN):
         text = page.markdown.encode() + b"\n"
-        if len(text) > room:
+        if len(text) > remaining_bytes:
             break
-        room -= len(text)
+        remaining_bytes -= len(text)
         written += 1
         yield text
     if written < total:
@@ -289,14 +289,14 @@ def describe_search(site: SiteRecord, urls: AgentUrls) -> str:
     """Create the OpenSearch description of the site's search, whose results are JSON."""
     about = site.description or f"Search {site.name}"
     template = escape(f"{urls.search}&q=") + "{searchTerms}"
-    own = escape(urls.file("opensearch.xml"))
+    own_url = escape(urls.file("opensearch.xml"))
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
 <ShortName>{escape(site.name[:_MAX_SHORT_NAME])}</ShortName>
 <LongName>{escape(site.name[:48])}</LongName>
 <Description>{escape(about)}</Description>
 <Url type="application/json" rel="results" template="{template}"/>
-<Url type="application/opensearchdescription+xml" rel="self" template="{own}"/>
+<Url type="application/opensearchdescription+xml" rel="self" template="{own_url}"/>
 <InputEncoding>UTF-8</InputEncoding>
 <OutputEncoding>UTF-8</OutputEncoding>
 </OpenSearchDescription>

@@ -165,8 +165,8 @@ def _condition(values: Mapping[str, Any]) -> Filter | None:
 
 
 def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
-    place = next((each for each in document.get(SECTIONS, ()) if isinstance(each, dict)), None)
-    best_place = document if place is None else place
+    section = next((each for each in document.get(SECTIONS, ()) if isinstance(each, dict)), None)
+    best_place = document if section is None else section
     return {
         "id": document["id"],
         "title": document["title"],

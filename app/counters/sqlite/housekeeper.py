@@ -21,7 +21,7 @@ _FRAMES_BEFORE_WAITING = 16_384
 
 
 class KeptFile(Protocol):
-    """The interface of a file that a housekeeper maintains.
+    """A file as a housekeeper sees it.
 
     Attributes:
         path: Path of the file.

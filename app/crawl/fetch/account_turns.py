@@ -1,4 +1,6 @@
-"""Turns at a browser or a reading process: accounts share its time, however many sources and slow pages they have."""
+"""Fair turns at a browser or a reading process: accounts share its time, however many sources and slow pages they
+have.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from contextlib import contextmanager
 from itertools import count
 
 _CHECK_SECONDS = 1.0
-"""Seconds between two calls of a waiting caller's ``wait``."""
+"""Seconds between calls of ``wait`` while a caller waits for its turn."""
 
 
 class AccountTurns:
-    """One turn at a time, first for the account that has used the least time. Thread-safe.
+    """Gives one caller at a time a turn; the account that has used the least time goes first. Thread-safe.
 
     Accounts are compared by the seconds of their turns, because one slow page takes as long as ten others. An account
     that begins to wait starts with the seconds at which the current turn began, so it cannot save up time.
@@ -33,7 +35,7 @@ class AccountTurns:
 
     @contextmanager
     def take(self, account: int, wait: Callable[[float], object]) -> Iterator[None]:
-        """Wait for a turn, and hold it.
+        """Wait for a turn, and keep it until the context ends.
 
         Args:
             account: ID of the account whose page is worked on.
@@ -67,7 +69,11 @@ class AccountTurns:
             self._floor = self._used[account]
             # Other accounts start at the floor anyway, so their entries are not needed anymore.
             behind = {*self._waiting.values(), account}
-            self._used = {each: used for each, used in self._used.items() if used > self._floor or each in behind}
+            self._used = {
+                waiting_account: used
+                for waiting_account, used in self._used.items()
+                if used > self._floor or waiting_account in behind
+            }
 
     def _next(self) -> int:
         return min(self._waiting, key=lambda ticket: (self._used[self._waiting[ticket]], ticket))

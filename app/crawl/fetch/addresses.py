@@ -91,9 +91,11 @@ def _is_tracking(parameter: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The hosts of a site: its own, its registrable domain, and all subdomains, with any port and either scheme.
+    """The hosts of a site: the host in its URL, its registrable domain, and all subdomains, on any port, by http or
+    https.
 
-    If the host has no registrable domain (an IP address, a name without dots, a public suffix), the scope is that host.
+    If the host has no registrable domain (an IP address, a name without dots, a public suffix), the scope is that
+    host.
 
     Attributes:
         host: Lower case, punycode; IPv6 addresses in brackets.
@@ -105,7 +107,7 @@ class Scope:
 
     @classmethod
     def of(cls, url: str) -> Scope:
-        """The scope of the site at a URL.
+        """Return the scope of the site at a URL.
 
         Raises:
             ValueError: The URL is not an http or https URL.
@@ -126,7 +128,7 @@ class Scope:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL: lower case, punycode, without port and final dot; IPv6 addresses in brackets.
+    """Return the host of a URL: lower case, punycode, without port and final dot; IPv6 addresses in brackets.
 
     Raises:
         ValueError: The URL is not an http or https URL.

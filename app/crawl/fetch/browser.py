@@ -1,4 +1,4 @@
-"""A Chromium that renders pages without touching the network: the crawler's fetcher answers each of its requests.
+"""A Chromium that renders pages without touching the network: the crawler's fetcher serves each of its requests.
 
 Playwright and its Node.js process are loaded when the first page is rendered.
 """
@@ -58,7 +58,7 @@ ARGUMENTS = (
     "--disable-dev-shm-usage",
     "--js-flags=--max-old-space-size=512",
 )
-"""Arguments of a Chromium that this process starts, in addition to Playwright's."""
+"""Command-line arguments of a Chromium that this process starts, in addition to Playwright's."""
 
 _NO_ACCOUNT = 0
 
@@ -107,7 +107,7 @@ class Browser:
 
     @contextmanager
     def turn(self, account: int, wait: Callable[[float], object]) -> Iterator[None]:
-        """Wait until the browser is free for a page of an account, and keep it.
+        """Wait until the browser is free for a page of an account, and reserve it until the context ends.
 
         Args:
             account: ID of the account.

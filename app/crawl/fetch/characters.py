@@ -1,7 +1,7 @@
-"""Characters that do not exist: one in an entry of a list must not make a parser reject all others.
+"""Replacement of characters that do not exist, so that one bad list entry doesn't make a parser reject the others.
 
-References to surrogates (``&#xD83D;``) and lone surrogates in JSON are halves of an emoji that a program
-has cut off. Browsers read them as U+FFFD.
+References to surrogates (``&#xD83D;``) and lone surrogates in JSON are halves of an emoji that a program has cut off.
+Browsers read them as U+FFFD.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 MAX_REFERENCE = 10
-"""Maximum length of a numeric reference that may be valid."""
+"""Maximum length in bytes of a numeric reference, such as ``&#1114111;``, that may be valid."""
 
 _NUMERIC_REFERENCE = re.compile(rb"&#(?:[xX]([0-9A-Fa-f]+)|([0-9]+));?")
 # Also matches pairs of surrogates and all other escapes, so that ``\\ud83d`` is recognized as a text with a backslash.
@@ -22,7 +22,7 @@ _JSON_ESCAPE = re.compile(
 
 
 def replace_impossible_references(xml: bytes) -> bytes:
-    """Replace numeric references to characters that do not exist with references to U+FFFD."""
+    """Replace numeric references to characters that do not exist: ``b"&#xD83D;" -> b"&#65533;"`` (U+FFFD)."""
     return _NUMERIC_REFERENCE.sub(_possible_reference, xml)
 
 
@@ -35,7 +35,7 @@ def _possible_reference(match: re.Match[bytes]) -> bytes:
 
 
 def read_json(body: bytes) -> Any:
-    """Read JSON, in which lone surrogates are replaced with U+FFFD.
+    """Parse JSON, replacing lone surrogates with U+FFFD.
 
     Raises:
         ValueError: The body is not JSON.

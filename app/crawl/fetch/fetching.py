@@ -211,7 +211,7 @@ class Fetcher:
                 return Fetched(target.href, status, headers, b"")
             if status in _REDIRECTS and "location" in headers:
                 return _target(headers["location"], target.href)
-            raise _refusal(status, headers)
+            raise _status_error(status, headers)
 
     def _request_headers(self, target: URL, cookies: str, validators: Validators | None) -> dict[str, str]:
         headers = {
@@ -225,12 +225,12 @@ class Fetcher:
         if validators is not None and validators.last_modified:
             headers["If-Modified-Since"] = validators.last_modified
         # They may contain secrets, so a redirect must not carry them to another origin.
-        own = self._headers if target.origin in self._headers_origins else {}
-        replaced = {name.lower() for name in own}
-        headers = {name: value for name, value in headers.items() if name.lower() not in replaced} | own
+        source_headers = self._headers if target.origin in self._headers_origins else {}
+        replaced = {name.lower() for name in source_headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in replaced} | source_headers
         if cookies:
             # The owner's own cookies come first, in the same header: a second ``Cookie`` header is not allowed.
-            (name,) = [name for name in own if name.lower() == "cookie"] or ["Cookie"]
+            (name,) = [name for name in source_headers if name.lower() == "cookie"] or ["Cookie"]
             headers[name] = f"{headers[name]}; {cookies}" if name in headers else cookies
         return headers
 
@@ -384,7 +384,7 @@ def _too_large(max_bytes: int) -> NotIndexed:
     return NotIndexed(Reason.TOO_LARGE, f"The page has more than {max_bytes // 1_048_576 or 1} MiB.")
 
 
-def _refusal(status: int, headers: Mapping[str, str]) -> NotIndexed:
+def _status_error(status: int, headers: Mapping[str, str]) -> NotIndexed:
     reason = http_reason(status)
     if status in {429, 503}:
         seconds = _retry_after(headers.get("retry-after", ""))

@@ -68,7 +68,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _json_links(body: bytes) -> Iterator[str]:
-    """Yield the URL of each item's page, empty without one, as https://www.jsonfeed.org/version/1.1/ describes it."""
+    """Yield the URL of each item's page, ``""`` if it has none, as in https://www.jsonfeed.org/version/1.1/."""
     try:
         feed = read_json(body.removeprefix(BOM_UTF8))
     except ValueError as error:
@@ -163,11 +163,11 @@ _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0")
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """The content of one file.
+    """The content of one sitemap file.
 
     Attributes:
         pages: Distinct URLs of pages, normalized.
-        sitemaps: URLs of further sitemaps.
+        sitemaps: URLs of the sitemaps that the file lists.
         modified: Time of each page's last change in Unix seconds, for pages with a time in the sitemap.
     """
 
@@ -226,7 +226,7 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
     Raises:
         NotIndexed: The file is not a sitemap, or is nested too deeply (``bad_source``).
     """
-    pieces: Iterable[bytes] = (fetched.body[at : at + _PIECE] for at in range(0, len(fetched.body), _PIECE))
+    pieces: Iterable[bytes] = (fetched.body[offset : offset + _PIECE] for offset in range(0, len(fetched.body), _PIECE))
     if fetched.body.startswith(b"\x1f\x8b"):
         pieces = _cut(unpack(pieces, "gzip"))
     try:
@@ -255,25 +255,25 @@ def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """Return the first nonblank piece, and all pieces from it on, since nothing may precede an XML declaration."""
-    rest = iter(pieces)
-    for piece in rest:
+    remaining = iter(pieces)
+    for piece in remaining:
         if piece.strip():
             first = piece.lstrip(b" \t\r\n")
-            return first, _chain(first, rest)
+            return first, _chain(first, remaining)
     return b"", iter(())
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(first: bytes, following: Iterator[bytes]) -> Iterator[bytes]:
     yield first
-    yield from rest
+    yield from following
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
     line = b""
     for piece in pieces:
-        *whole, line = (line + piece).split(b"\n")
-        for each in whole:
-            yield each.decode("utf-8-sig", "replace").strip()
+        *complete, line = (line + piece).split(b"\n")
+        for complete_line in complete:
+            yield complete_line.decode("utf-8-sig", "replace").strip()
         line = line[: MAX_URL_CHARACTERS + 1]
     yield line.decode("utf-8-sig", "replace").strip()
 

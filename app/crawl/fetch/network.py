@@ -32,7 +32,7 @@ _MAX_IDLE_CONNECTIONS = 20
 _IDLE_SECONDS = 1.5
 """Seconds that an idle connection stays open: less than the idle timeout of common servers."""
 _MAX_LOOKUPS = 4
-"""Maximum number of concurrent name lookups. One that times out keeps its thread until the system gives up."""
+"""Maximum number of concurrent name lookups. A lookup that times out occupies its thread until the system gives up."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 

@@ -1,4 +1,4 @@
-"""One page while it is rendered: the fetcher answers its requests, and it is read once it has settled."""
+"""One page while it is rendered: the fetcher serves its requests, and the page is read once it has settled."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ MAX_RESOURCES_BYTES = 50 * 1_048_576
 _QUIET_SECONDS = 0.5
 """Seconds without a request or a change after which a page has settled."""
 _SETTLE_SHARE = 0.75
-"""Share of a page's seconds after which it is read as it is if it has not settled."""
+"""Share of a page's time limit after which the page is read even if it has not settled."""
 _POLL_SECONDS = 0.05
 _LITTLE_TEXT = 200
 """Number of visible characters below which a settled page gets :data:`_LATE_SECONDS` to draw its text."""
 _LATE_SECONDS = 3.0
 """Seconds that a page with little text may stay unchanged, since some pages draw their text by a timer."""
 _MAX_ROUNDS = 8
-"""Number of checks, half a second apart, after which a page that changes but requests nothing is read as it is."""
+"""Number of checks, half a second apart, after which a page that changes but requests nothing is read anyway."""
 _FETCHERS = 4
 _MAX_NAVIGATIONS = 10
 _FETCHED_TYPES = {"script", "stylesheet", "fetch", "xhr", "manifest", "other"}
-"""Types of resources that a page may request. Images, fonts, media, frames, and open connections are refused."""
+"""Types of resources that a page may request. Images, fonts, media, frames, and open connections are blocked."""
 _FORWARDED_HEADERS = ("content-type", "content-security-policy")
 _FORWARDED_PREFIX = "access-control-"
 
@@ -67,7 +67,7 @@ class BrowserError(Exception):
 
 
 class BrowserFailed(BrowserError):
-    """The browser cannot be started or reached, ended, or does not respond. The page may not be the cause."""
+    """The browser cannot be started or reached, ended, or does not respond. The page is not necessarily the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Rendering:
         page.on("request", self._begin)
         page.on("requestfinished", self._finish)
         page.on("requestfailed", self._finish)
-        await context.route("**/*", self._answer)
+        await context.route("**/*", self._respond)
         devtools = await context.new_cdp_session(page)
         # Not "load": a page with an endless request would never get there. ``_settle`` waits instead.
         await page.goto(self.page.url, wait_until="commit")
@@ -166,7 +166,7 @@ class Rendering:
     def _finish(self, request: Request) -> None:
         self.pending -= 1
 
-    async def _answer(self, route: Route) -> None:
+    async def _respond(self, route: Route) -> None:
         from playwright.async_api import Error
 
         # The browser may be gone when a response arrives.

@@ -1,4 +1,4 @@
-"""Crawl politeness: when a host may receive the next request, across all sites."""
+"""Crawl politeness: the time at which a host may receive its next request, across all sites."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class HostPace:
     def take(self, host: str, now: float, *, crawl_delay: float = 0.0) -> tuple[HostPace, Turn | float]:
         """Try to take a turn: return the new pace, and either the turn or the seconds to wait."""
         # Times far in the future were written by a machine whose clock was ahead.
-        active = {token: at for token, at in self.active.items() if abs(now - at) < LEASE_SECONDS}
+        active = {token: taken_at for token, taken_at in self.active.items() if abs(now - taken_at) < LEASE_SECONDS}
         pace = replace(self, active=active)
         # A later time can only come from a wrong clock.
         if now < self.next_at <= now + MAX_PAUSE_SECONDS:
@@ -100,7 +100,7 @@ class HostPace:
         # The lease has expired, and another request may have taken its place.
         if turn.token not in self.active:
             return self
-        active = {token: at for token, at in self.active.items() if token != turn.token}
+        active = {token: taken_at for token, taken_at in self.active.items() if token != turn.token}
         # A moving average, so that one slow response does not delay the rest of a run.
         slowness = (self.slowness + min(max(0.0, now - turn.taken_at), LEASE_SECONDS)) / 2
         next_at = self.next_at if self.next_at <= now + MAX_PAUSE_SECONDS else now

@@ -1,4 +1,4 @@
-"""The heads of responses: lines that browsers ignore, and on which the HTTP parser would give up."""
+"""Repair of response heads with lines that browsers ignore but the HTTP parser rejects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def repair(head: bytes) -> bytes:
     ``b"HTTP/1.1 200 OK\\r\\nX-A : b\\r\\noops" -> b"HTTP/1.1 200 OK\\r\\nX-A: b"``
     """
     status, *lines = _LINE_END.split(head)
-    return b"\r\n".join([status, *(line for each in lines if (line := _repaired(each)) is not None)])
+    return b"\r\n".join([status, *(repaired for line in lines if (repaired := _repaired(line)) is not None)])
 
 
 def _repaired(line: bytes) -> bytes | None:

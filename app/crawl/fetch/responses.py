@@ -168,7 +168,7 @@ _END_BYTES = 4_096
 
 
 def is_complete(content_type: str, body: bytes | bytearray) -> bool:
-    """Whether a body ends as complete ones do: a page or a list with its last tag, plain text with a line break."""
+    """Whether a body seems complete: pages and lists end with their last tag, and plain text with a line break."""
     if media_type(content_type) == "text/plain":
         return body.endswith(b"\n")
     return _END.search(body[-_END_BYTES:]) is not None

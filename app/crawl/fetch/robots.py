@@ -53,7 +53,7 @@ class RobotsRules:
 
     @classmethod
     def read(cls, body: bytes, token: str = PRODUCT_TOKEN) -> RobotsRules:
-        """Decode the rules of a fetched file, which may begin with an incomplete byte order mark."""
+        """Decode and read a fetched file, which may begin with an incomplete byte order mark."""
         return cls(body.decode("utf-8-sig", "replace").removeprefix("\N{REPLACEMENT CHARACTER}"), token)
 
     def allows(self, url: str) -> bool:

@@ -1,7 +1,7 @@
-"""Unexpected exceptions of crawls: each costs one page, list, or entry, and is logged and counted for operators.
+"""Handling of unexpected exceptions: each costs one page, list, or entry, and is logged and counted for operators.
 
-Only exceptions that concern the whole run may end it. Everything else that reading or deciding about one URL raises
-is a bug, even if a hostile page has found it, and must not cost the owner the other pages.
+Only exceptions that concern the whole run may end it. Everything else that reading or deciding about one URL raises is
+a bug, even if a hostile page has found it, and must not cost the owner the other pages.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ UNEXPECTED_ERRORS = Counter(
     "search_crawl_errors_total", "Unexpected exceptions of crawls; the log has their tracebacks.", ["step"]
 )
 STEPS = ("reading", "page", "list", "writing", "run")
-"""Where the exceptions occurred: in the process that reads files, at a page, at a sitemap or feed, while storing
-outcomes, or outside these, where it ends the run."""
+"""Where exceptions occur: in the process that reads files, while handling a page, while handling a sitemap or feed,
+while storing outcomes, or elsewhere, where they end the run.
+"""
 for _step in STEPS:
     UNEXPECTED_ERRORS.labels(_step)  # Exported as 0 from the start, so that the first increase is visible.
 
@@ -37,7 +38,7 @@ def guarded(step: str, subject: str) -> Iterator[None]:
 
     Args:
         step: One of :data:`STEPS`.
-        subject: The URL that the exception costs, for the log.
+        subject: The URL that is being processed, for the log.
 
     Raises:
         NotIndexed: The exception was unexpected, or already said why the URL is not indexed.

@@ -14,13 +14,13 @@ _VERSION = version("site-search-service")
 PRODUCT_TOKEN = "SiteSearchBot"
 """The crawler's name in robots.txt."""
 RANK = "rank"
-"""Name of the further field that contains a page's rank, a number."""
+"""Name of the custom field that contains a page's rank, a number."""
 MAX_PAGE_BYTES = 10 * 1_048_576
 """Maximum bytes of an unpacked body. Pages with longer bodies are skipped."""
 
 
 def user_agent(about: str) -> str:
-    """The header ``User-Agent`` of the crawler.
+    """Return the crawler's ``User-Agent`` header.
 
     Args:
         about: URL of the operator; empty if it is not configured.
@@ -57,7 +57,7 @@ class Reason(StrEnum):
     BAD_ENCODING = "bad_encoding"
     SOFT_404 = "soft_404"
     SOFT_ERROR = "soft_error"
-    CANCELLED = "cancelled"
+    CANCELED = "cancelled"
     BAD_SOURCE = "bad_source"
     NOT_RENDERED = "not_rendered"
     BROWSER_FAILED = "browser_failed"
@@ -171,10 +171,10 @@ class Page:
         expires: Whether the page asks not to be indexed from a later time on, so that it must be read again.
         skip_reason: The reason why the page does not become a document. Its links are followed anyway.
         title: The title, including the prefix and suffix that the site's titles share, which are removed later.
-        headings: Alternatives to the title in case that other pages have the same one, best first.
+        headings: Alternative titles in case other pages have the same title, best first.
         content: The main text, with blank lines between blocks.
         excerpt, author, date, lang: From the page's metadata, or ``None``.
-        fields: Additional fields: declared by the page, set by rules, and detected.
+        fields: Custom fields: declared by the page, set by rules, and detected.
         kind: The kind of file: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
         has_scripts: Whether it is a web page with scripts.
         sections: Headings with a URL of their own, pages of a PDF, or slides of a presentation, in order.
@@ -210,7 +210,7 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True)
 class FieldRules:
-    """The rules for additional fields of a source's pages.
+    """The rules for custom fields of a source's pages.
 
     Attributes:
         rules: The ``fields`` of :class:`app.models.Source`.

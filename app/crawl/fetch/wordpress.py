@@ -57,7 +57,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePost:
-    """A post that a bug kept from being read; the log has the traceback."""
+    """A post that could not be read because of a bug; the log has the traceback."""
 
     url: str
 
@@ -139,7 +139,6 @@ def _find_api(
 
 
 def _api_url(root: str, type_: str, page: int) -> str:
-    """The URL of one page of the API."""
     query = {
         "page": page,
         "per_page": PER_PAGE,

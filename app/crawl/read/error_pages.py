@@ -1,4 +1,4 @@
-"""Error messages that a server sends as pages, with the status 200."""
+"""Detection of error messages that a server sends as pages with the status 200."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_FOUND = (
     *("puslapis nerastas", "pàgina no trobada", "no s ha trobat la pàgina", "ไม่พบหน้า"),
     *("ไม่พบหน้าที่คุณต้องการ", "पृष्ठ नहीं मिला", "পৃষ্ঠাটি পাওয়া যায়নি"),
 )
-"""Messages that a page was not found, without the number 404, in languages that ``PHRASES`` lacks."""
+"""Messages that a page was not found, without the number 404, in languages that ``PHRASES`` does not cover."""
 FAILURES = (
     *("internal server error", "error 500", "500 error", "server error", "500 server error", "http error 500"),
     *("500 internal server error", "bad gateway", "502 bad gateway", "service unavailable"),
@@ -100,7 +100,8 @@ NO_WORD = re.compile(r"[\W_]+")
 def error_of(title: str, content: str) -> Reason | None:
     """Return the reason to skip an error page: its title or first line is an error message, and little text follows.
 
-    ``soft_404`` means that the page does not exist; ``soft_error`` that its server has a problem at the moment.
+    ``soft_404`` means that the page does not exist; ``soft_error`` that its server has a temporary problem. ``None``
+    for other pages.
     """
     if len(content) > MAX_NOT_FOUND_CHARACTERS:
         return None

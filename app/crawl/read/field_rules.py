@@ -1,4 +1,4 @@
-"""Additional fields from a source's rules: from a page's URL, CSS selectors, JSON-LD, or ``<meta>`` elements."""
+"""Custom fields from a source's rules: from a page's URL, CSS selectors, JSON-LD, or ``<meta>`` elements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Subject:
 
 
 def ruled_fields(rules: FieldRules, url: str, subject: Subject | None = None) -> dict[str, Value]:
-    """Return the additional fields of a page. The first rule that yields a value for a field wins.
+    """Return the custom fields of a page. The first rule that yields a value for a field wins.
 
     If a rule calls a path segment ``version`` or ``lang``, the field ``page`` is the path without these segments.
 
@@ -77,7 +77,7 @@ def ruled_fields(rules: FieldRules, url: str, subject: Subject | None = None) ->
 
 
 def named_segments(rule: Mapping[str, Any]) -> list[str]:
-    """The names of the segments in a rule's path."""
+    """Return the names of the segments in a rule's path: ``"/{lang}/docs/*" -> ["lang"]``."""
     return SEGMENT.findall(rule.get("path", ""))
 
 
@@ -130,8 +130,6 @@ def _path_and_query(url: str) -> str:
 
 
 def _filled(templates: Mapping[str, str], segments: Mapping[str, tuple[int, str]]) -> dict[str, Value]:
-    """The values that a rule sets, with placeholders replaced by segments."""
-
     def text(brace: re.Match[str]) -> str:
         return unquote(segments[brace[1]][1]) if brace[1] in segments else brace[0]
 
@@ -186,7 +184,7 @@ def _described(objects: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Ite
 
 
 def _is_storable(number: int | float) -> bool:
-    """Whether a document can contain a number."""
+    """Whether a document can store a number."""
     return number in INT64 if isinstance(number, int) else math.isfinite(number) and abs(number) < INT64.stop
 
 

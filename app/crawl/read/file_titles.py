@@ -1,4 +1,4 @@
-"""Titles of files: which ones a person wrote, and the name under which a server sends a file."""
+"""Titles of files: whether a person wrote them, and the file name that a server sends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 
 def meaningful_title(title: str) -> str:
-    """Return a title if a person wrote it; empty for a program's default title, a path, and the name of a file."""
+    """Return a title if a person wrote it; empty if it is a program's default title, a path, or a file name."""
     return "" if _DEFAULT.fullmatch(title.strip()) else title
 
 
@@ -57,12 +57,12 @@ def file_name(url: str) -> str:
 
 
 def name_of(url: str, headers: Mapping[str, str]) -> str:
-    """Return the title of a file that has none: the name under which the server sends it, or the name in its URL.
+    """Return a title for a file without one: the file name that the server sends, or the name in its URL.
 
     ``"/download?id=5", {"content-disposition": 'attachment; filename="Crane tariff.pdf"'} -> "Crane tariff"``
     """
-    own, sent = file_name(url), meaningful_title(_sent_name(headers.get("content-disposition", "")))
-    return own if sent in own else sent
+    url_name, header_name = file_name(url), meaningful_title(_sent_name(headers.get("content-disposition", "")))
+    return url_name if header_name in url_name else header_name
 
 
 def _sent_name(disposition: str) -> str:

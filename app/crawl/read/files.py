@@ -1,4 +1,4 @@
-"""The common structure of files other than web pages, and the text of PDFs."""
+"""The content of files other than web pages, and the text of PDFs."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ def read_pdf(body: bytes) -> ReadFile:
         NotIndexed: The PDF is broken or needs a password.
     """
     texts: list[str] = []
-    room = MAX_TEXT_BYTES
+    remaining_bytes = MAX_TEXT_BYTES
     try:
         with pypdfium2.PdfDocument(body) as document:
             title, author = (cut_line(document.get_metadata_value(name)) for name in ("Title", "Author"))
             dates = [document.get_metadata_value(name) for name in ("ModDate", "CreationDate")]
             for number in range(len(document)):
-                if room <= 0:
+                if remaining_bytes <= 0:
                     break
                 text = _page_text(document, number)
-                room -= len(text.encode(errors="replace"))
+                remaining_bytes -= len(text.encode(errors="replace"))
                 texts.append(text)
     except pypdfium2.PdfiumError as error:
         raise NotIndexed(Reason.NOT_TEXT, "The PDF is damaged or needs a password.") from error
@@ -145,11 +145,11 @@ def _lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
 def _drawn_lines(words: pypdfium2.PdfTextPage) -> Iterator[list[Character]]:
     line: list[Character] = []
     handle, box, x, y = words.raw, raw.FS_RECTF(), c_double(), c_double()
-    for place in range(words.count_chars()):
-        code = raw.FPDFText_GetUnicode(handle, place)
+    for index in range(words.count_chars()):
+        code = raw.FPDFText_GetUnicode(handle, index)
         if code not in (CARRIAGE_RETURN, 0):
-            raw.FPDFText_GetLooseCharBox(handle, place, box)
-            raw.FPDFText_GetCharOrigin(handle, place, x, y)
+            raw.FPDFText_GetLooseCharBox(handle, index, box)
+            raw.FPDFText_GetCharOrigin(handle, index, x, y)
             text = "\N{REPLACEMENT CHARACTER}" if SURROGATES.start <= code < SURROGATES.stop else chr(code)
             line.append(Character(text, box.left, box.right, x.value, y.value, box.top - box.bottom))
         if code == LINE_FEED:

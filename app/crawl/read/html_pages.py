@@ -36,7 +36,7 @@ from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_number
 
 EXCLUDED_SELECTOR = "[data-pagefind-ignore], [data-elastic-exclude], [data-swiftype-index=false]"
-"""Selects elements that Pagefind, Elastic, and Swiftype exclude."""
+"""Selects elements that Pagefind, Elastic, and Swiftype exclude from the index."""
 CONTENT_SELECTOR = "[data-pagefind-body], [data-elastic-include], [data-swiftype-index=true]"
 """Selects elements to which Pagefind, Elastic, and Swiftype limit the content, on pages that contain any of them."""
 SCRIPT_SELECTOR = "script:not([type$=json])"
@@ -52,7 +52,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         html: The decoded body.
         fetched: The response.
         selectors: The source's selectors; parts without a selector are detected.
-        rules: The source's rules for additional fields. Fields that the page declares for this service take precedence
+        rules: The source's rules for custom fields. Fields that the page declares for this service take precedence
             over the rules, and the rules take precedence over detected fields.
         is_xml: Whether the page is XHTML, which is read by the rules of XML if it is well-formed.
 
@@ -66,25 +66,25 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     has_scripts = document.select_one(SCRIPT_SELECTOR) is not None
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
     # A page that declares another page's URL as canonical only becomes a document if that URL is wrong.
-    own_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
+    page_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
     document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
     metadata = Metadata(document, fetched.headers)
     # Extracting the main text modifies the document, so everything else is read first.
-    own_title, excerpt, author, date = metadata.title(), metadata.excerpt(), metadata.author(), metadata.date()
+    metadata_title, excerpt, author, date = metadata.title(), metadata.excerpt(), metadata.author(), metadata.date()
     fields = metadata.fields()
     annotated = _annotated_fields(document)
     declared = {name: str(annotated.pop(name)) for name in STANDARD_FIELDS if name in annotated}
-    for others in (
+    for more_fields in (
         annotated,
-        ruled_fields(rules, own_url, Subject(document, metadata, base)),
+        ruled_fields(rules, page_url, Subject(document, metadata, base)),
         detected_fields(document, metadata, base, rules.start),
     ):
-        fields |= {name: value for name, value in others.items() if name not in fields}
+        fields |= {name: value for name, value in more_fields.items() if name not in fields}
     if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
         fields[RANK] = number
     explicit_title = _selected_title(document, selectors.title) or declared.get("title")
-    headings = () if explicit_title else metadata.headings(own_title)
-    title = explicit_title or own_title or "".join(headings[:1])
+    headings = () if explicit_title else metadata.headings(metadata_title)
+    title = explicit_title or metadata_title or "".join(headings[:1])
     if selectors.content:
         marked = _selected_text(document, selectors.content)
     elif document.select_one(CONTENT_SELECTOR) is not None:
@@ -230,7 +230,7 @@ class Crumb:
 
 
 def detected_fields(document: Document, metadata: Metadata, base: str, start: str | None) -> dict[str, Any]:
-    """The additional fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
+    """The custom fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
 
     Args:
         base: Base URL of the page's relative URLs.
@@ -263,14 +263,16 @@ def _is_start(crumb: Crumb, start: str | None) -> bool:
 def _json_ld_crumbs(objects: Iterable[Mapping[str, Any]], base: str) -> list[Crumb]:
     """The crumbs of the first ``BreadcrumbList`` that has any."""
     for item in objects:
-        for place in (item, item.get("breadcrumb")):
-            if isinstance(place, dict) and "BreadcrumbList" in _types(place):
-                elements = place.get("itemListElement")
-                listed = [each for each in elements if isinstance(each, dict)] if isinstance(elements, list) else []
+        for candidate in (item, item.get("breadcrumb")):
+            if isinstance(candidate, dict) and "BreadcrumbList" in _types(candidate):
+                elements = candidate.get("itemListElement")
+                listed = (
+                    [element for element in elements if isinstance(element, dict)] if isinstance(elements, list) else []
+                )
                 crumbs = [
                     crumb
-                    for each in sorted(listed, key=_position)[:MAX_CRUMBS]
-                    if (crumb := _crumb(each, base)) is not None
+                    for element in sorted(listed, key=_position)[:MAX_CRUMBS]
+                    if (crumb := _crumb(element, base)) is not None
                 ]
                 if crumbs:
                     return crumbs
@@ -312,7 +314,6 @@ def _navigation_crumb(element: Element, base: str) -> Crumb | None:
 
 
 def _image(metadata: Metadata, base: str) -> str | None:
-    """The URL of the page's image."""
     described = (item.get("image") for item in metadata.json_ld if _describes_page(item))
     candidates = [
         *metadata.contents("og:image", "og:image:url"),

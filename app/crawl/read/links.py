@@ -1,4 +1,4 @@
-"""A page's links, canonical URL, and robots directives: ``noindex`` and ``nofollow``."""
+"""The links, canonical URL, and robots directives (``noindex``, ``nofollow``) of a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.crawl.fetch.responses import parse_http_date
 from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
-"""Maximum number of characters in a URL, as in a document's ``url``."""
+"""Maximum number of distinct links read from one page."""
 
 URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
 FOLLOWED_RELATIONS = {"next", "prev"}
@@ -29,7 +29,7 @@ CANONICAL_RELATION = re.compile(r";\s*rel\s*=\s*(?:\"[^\"]*\bcanonical\b[^\"]*\"
 
 
 def page_base(document: Document, url: str) -> str:
-    """The base URL of a page's relative URLs: ``<base href>``, or the page's URL."""
+    """Return the base URL of a page's relative URLs: ``<base href>``, or the page's URL."""
     base = document.select_one("base[href]")
     return (base is not None and absolute_address(base.attr("href") or "", url)) or url
 
@@ -37,9 +37,9 @@ def page_base(document: Document, url: str) -> str:
 def page_links(
     document: Document, headers: Mapping[str, str], base: str, *, keep_routes: bool = False
 ) -> tuple[str, ...]:
-    """The distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in the page's order.
+    """Return the distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in page order.
 
-    They include translations of the page, which may be named by nothing but ``<link rel="alternate" hreflang="de">``.
+    They include the page's translations, which may be linked only by ``<link rel="alternate" hreflang="de">``.
 
     Args:
         headers: The response's headers.
@@ -57,14 +57,18 @@ def page_links(
 
 
 def _heading_routes(document: Document, base: str) -> frozenset[str]:
-    """The unquoted URLs of a page's own headings in docsify's style, ``#/guide?id=install``, which are not pages."""
+    """Return the unquoted URLs of a page's own headings in docsify's style (``#/guide?id=install``); they are not
+    pages.
+    """
     page, _, route = base.partition("#")
-    own = unquote(f"{page}#{route.partition('?')[0] or '/'}")
-    return frozenset(f"{own}?id={name}" for each in document.iter_elements(HEADINGS) if (name := each.attr("id")))
+    page_route = unquote(f"{page}#{route.partition('?')[0] or '/'}")
+    return frozenset(
+        f"{page_route}?id={name}" for heading in document.iter_elements(HEADINGS) if (name := heading.attr("id"))
+    )
 
 
 def canonical_address(document: Document, headers: Mapping[str, str], base: str, url: str) -> str | None:
-    """The canonical URL from ``<link rel="canonical">``, otherwise from the header ``Link``."""
+    """Return the canonical URL from ``<link rel="canonical">``, otherwise from the header ``Link``."""
     for link in document.iter_elements("link"):
         if "canonical" in _relations(link):
             return absolute_address(link.attr("href") or "", base)
@@ -72,7 +76,7 @@ def canonical_address(document: Document, headers: Mapping[str, str], base: str,
 
 
 def header_canonical(headers: Mapping[str, str], url: str) -> str | None:
-    """The canonical URL from the header ``Link``."""
+    """Return the canonical URL from the header ``Link``."""
     for address, parameters in HEADER_LINK.findall(headers.get("link", "")):
         if CANONICAL_RELATION.search(parameters):
             return absolute_address(address, url)
@@ -145,7 +149,7 @@ class Directives:
 
 
 def header_directives(headers: Mapping[str, str]) -> Directives:
-    """The directives in the headers ``X-Robots-Tag``.
+    """Return the directives in the ``X-Robots-Tag`` headers.
 
     ``robot: directive, directive`` addresses the robot of that name; directives before any name address all robots.
     """
@@ -161,7 +165,7 @@ def header_directives(headers: Mapping[str, str]) -> Directives:
 
 
 def meta_directives(document: Document) -> Directives:
-    """The directives in ``<meta>`` elements named ``robots`` or after this crawler."""
+    """Return the directives in ``<meta>`` elements that are named ``robots`` or after this crawler."""
     directives = Directives()
     for meta in document.iter_elements("meta"):
         if (meta.attr("name") or "").strip().lower() in ("robots", ROBOT_NAME):

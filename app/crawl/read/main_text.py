@@ -84,7 +84,7 @@ class Size:
 
 
 def main_text(document: Document) -> str:
-    """The text of :func:`main_part`."""
+    """Return the text of :func:`main_part`."""
     return node_to_text(main_part(document))
 
 
@@ -120,10 +120,10 @@ def main_part(document: Document) -> Node:
 
 
 def _sizes(document: Node) -> dict[Node, Size]:
-    """Measure a page or a part of it and all elements in it, in one walk."""
+    """Measure all elements of a page, or of a part of it, in one pass."""
     sizes: dict[Node, Size] = {}
-    whole = Size()
-    open_elements: list[tuple[Iterator[Node], Size, bool]] = [(iter(document.children), whole, False)]
+    total = Size()
+    open_elements: list[tuple[Iterator[Node], Size, bool]] = [(iter(document.children), total, False)]
     while open_elements:
         children, size, in_link = open_elements[-1]
         for child in children:
@@ -133,12 +133,12 @@ def _sizes(document: Node) -> dict[Node, Size]:
                 if in_link:
                     size.linked += length
             elif isinstance(child, Element) and (tag := child.tag) not in INVISIBLE:
-                sizes[child] = own = Size(in_section=size.in_section or tag in SECTIONS)
+                sizes[child] = child_size = Size(in_section=size.in_section or tag in SECTIONS)
                 size.headings += tag == "h1"
                 size.has_prose = size.has_prose or (tag in PROSE and not size.is_body)
-                own.is_body = tag == "body"
+                child_size.is_body = tag == "body"
                 open_elements.append(
-                    (iter(child.children), own, in_link or (tag == "a" and child.attr("href") is not None))
+                    (iter(child.children), child_size, in_link or (tag == "a" and child.attr("href") is not None))
                 )
                 break
         else:
@@ -148,7 +148,7 @@ def _sizes(document: Node) -> dict[Node, Size]:
                 parent.text += size.text
                 parent.linked += size.linked
                 parent.headings += size.headings
-    sizes[document] = whole
+    sizes[document] = total
     return sizes
 
 
@@ -170,20 +170,20 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
     Args:
         is_marked: Whether an element is marked as the main one, so that the size of the others does not matter.
     """
-    whole = sizes[main]
-    rest = whole.unlinked
+    main_size = sizes[main]
+    remaining = main_size.unlinked
     elements: list[tuple[Node, Iterator[Node]]] = [(main, iter(main.children))]
     while elements:
-        above, children = elements[-1]
+        parent, children = elements[-1]
         for child in children:
             if not isinstance(child, Element) or child not in sizes or child.tag in OPAQUE:
                 continue
             size = sizes[child]
             if _is_mark(child) or (
                 child.tag in ELEMENTS_WITH_ROLES
-                and _is_around_text(child, sizes, above, whole, rest - size.unlinked, is_marked=is_marked)
+                and _is_around_text(child, sizes, parent, main_size, remaining - size.unlinked, is_marked=is_marked)
             ):
-                rest -= size.unlinked
+                remaining -= size.unlinked
                 yield child
             else:
                 elements.append((child, iter(child.children)))
@@ -193,35 +193,35 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
 
 
 def _is_around_text(
-    element: Element, sizes: Mapping[Node, Size], above: Node, whole: Size, rest: int, *, is_marked: bool
+    element: Element, sizes: Mapping[Node, Size], parent: Node, main_size: Size, remaining: int, *, is_marked: bool
 ) -> bool:
     """Whether an element is beside the main text.
 
     Args:
-        above: The element's parent.
-        whole: The size of the main part.
-        rest: Characters outside links that remain without the element.
+        parent: The element's parent.
+        main_size: The size of the main part.
+        remaining: Characters outside links that remain without the element.
         is_marked: Whether another element is marked as the main one.
     """
     size = sizes[element]
     roles = _roles_of(element)
-    is_minor_part = is_marked or size.unlinked <= MAX_FRAME_SHARE * (rest + size.unlinked)
-    has_title = size.headings > 0 and size.headings == whole.headings
+    is_minor_part = is_marked or size.unlinked <= MAX_FRAME_SHARE * (remaining + size.unlinked)
+    has_title = size.headings > 0 and size.headings == main_size.headings
     return (
-        (is_minor_part and not has_title and _is_frame(element, size, sizes[above], roles))
-        or (roles.noise and rest >= MIN_REST and not size.headings)
-        or _is_link_list(element, sizes, whole, roles)
+        (is_minor_part and not has_title and _is_frame(element, size, sizes[parent], roles))
+        or (roles.noise and remaining >= MIN_REST and not size.headings)
+        or _is_link_list(element, sizes, main_size, roles)
     )
 
 
-def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
+def _is_frame(element: Element, size: Size, parent_size: Size, roles: Roles) -> bool:
     """Whether an element is a part of the page's frame, judging by tag, role, and names."""
     if element.tag == "footer":
         parent = element.parent
         return not (isinstance(parent, Element) and parent.tag in QUOTES)
     is_framing = roles.frame or (element.tag == "header" and not size.in_section)
     beside = roles.sidebar or element.attr("role") == "complementary"
-    return (is_framing and element.select_one(HEADER_TITLE) is None) or (beside and not above.has_prose)
+    return (is_framing and element.select_one(HEADER_TITLE) is None) or (beside and not parent_size.has_prose)
 
 
 def _is_mark(element: Element) -> bool:
@@ -237,15 +237,18 @@ def _leads_inside(link: Element) -> bool:
     return (link.attr("href") or "").startswith("#")
 
 
-def _is_link_list(element: Element, sizes: Mapping[Node, Size], whole: Size, roles: Roles) -> bool:
-    """Whether an element is a list of links beside the text. Unless its name suggests it, nearly all must be links."""
+def _is_link_list(element: Element, sizes: Mapping[Node, Size], main_size: Size, roles: Roles) -> bool:
+    """Whether an element is a list of links next to the main text.
+
+    Nearly all of its text must be links, unless its name already says so.
+    """
     size = sizes[element]
-    if size.text > MAX_LIST_SHARE * whole.text or size.linked < MIN_LINKED_SHARE * size.text:
+    if size.text > MAX_LIST_SHARE * main_size.text or size.linked < MIN_LINKED_SHARE * size.text:
         return False
     overview = element.tag == "section" and _is_code(element, sizes)
     has_link_list_name = element.tag in ("aside", "footer", "header") or (roles.links and not overview)
     beside_text = (
-        whole.unlinked >= whole.linked
+        main_size.unlinked >= main_size.linked
         and size.linked >= max(MIN_LIST_CHARACTERS, MIN_LINKED_SHARE_UNNAMED * size.text)
         and element.tag in ("div", "section", "table", "ul")
         and not (roles.aside or _is_in_note(element) or element.select_one(DATA) is not None)
@@ -262,25 +265,25 @@ def _is_in_note(element: Element) -> bool:
 
 def _is_code(element: Element, sizes: Mapping[Node, Size]) -> bool:
     """Whether most of an element's text is code."""
-    code = sum(sizes[each].text for each in element.select(CODE) if each in sizes)
+    code = sum(sizes[code].text for code in element.select(CODE) if code in sizes)
     return code >= MIN_CODE_SHARE * sizes[element].text
 
 
 def _roles_of(element: Element) -> Roles:
-    """The roles that an element's classes and ID suggest. The ID of a section does not count, as it names its topic."""
+    """Return the roles that an element's classes and ID suggest. An ID that names a topic is ignored."""
     classes = (element.attr("class") or "")[:MAX_NAMES_CHARACTERS]
-    own_id = (element.attr("id") or "")[:MAX_NAMES_CHARACTERS]
-    roles = roles_of_names(f"{classes} {own_id}") if classes or own_id else Roles()
-    return roles_of_names(classes) if own_id and any(roles) and _is_section(element, own_id) else roles
+    element_id = (element.attr("id") or "")[:MAX_NAMES_CHARACTERS]
+    roles = roles_of_names(f"{classes} {element_id}") if classes or element_id else Roles()
+    return roles_of_names(classes) if element_id and any(roles) and _is_section(element, element_id) else roles
 
 
-def _is_section(element: Element, own_id: str) -> bool:
+def _is_section(element: Element, element_id: str) -> bool:
     """Whether an element is a section of a text: its heading has a permalink sign, or equals its ID."""
     heading = next((child for child in element.children if isinstance(child, Element) and child.tag in HEADINGS), None)
     if heading is None:
         return False
     has_sign = any(link.tag == "a" and _is_sign(link) for link in heading.children if isinstance(link, Element))
-    return has_sign or NO_WORD.sub("-", heading.text.strip()) == own_id
+    return has_sign or NO_WORD.sub("-", heading.text.strip()) == element_id
 
 
 CHROME = (
@@ -343,7 +346,7 @@ MAX_NAME_CHARACTERS = 60
 ELEMENTS_WITH_ROLES = frozenset(
     ("aside", "center", "details", "dialog", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section")
 ) | {"span", "table", "ul"}
-"""Elements whose names describe their role. In other elements, which contain text, names describe its meaning."""
+"""Elements whose names describe their role. Names of other elements, which contain text, describe its meaning."""
 
 
 class Roles(NamedTuple):

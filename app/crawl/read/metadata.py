@@ -1,4 +1,4 @@
-"""Metadata of a page beside its text: title, description, author, date, language, additional fields."""
+"""Metadata of a page: title, description, author, date, language, and custom fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.texts.formats import node_to_text
 from app.texts.sections import without_permalink_sign
 from backends.standard_fields import STANDARD_FIELDS
 
-OWN_PREFIX = "site-search:"
+SERVICE_PREFIX = "site-search:"
 """Prefix of the names of ``<meta>`` elements that address this service."""
 OWN_ID = "id"
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -50,24 +50,24 @@ class Metadata:
             name = (element.attr("name") or element.attr("property") or element.attr("itemprop") or "").strip()
             content = element.attr("content")
             if name and content and not content.isspace():
-                own = name.lower().startswith(OWN_PREFIX)
-                key = OWN_PREFIX + name[len(OWN_PREFIX) :] if own else name.lower()
+                is_ours = name.lower().startswith(SERVICE_PREFIX)
+                key = SERVICE_PREFIX + name[len(SERVICE_PREFIX) :] if is_ours else name.lower()
                 self._meta.setdefault(key, []).append(content)
         self.json_ld: Sequence[Mapping[str, Any]] = tuple(_json_ld_objects(document))
         """The page's JSON-LD objects at the top level, in lists, and in graphs."""
 
     def title(self) -> str:
-        """The title, empty without one."""
+        """Return the title, or ``""`` if the page has none."""
         element = self._document.select_one("head > title, html > title")
         candidates = chain([element.text if element else ""], self.contents("og:title"), self._main_headings())
         return _first_line(candidates) or ""
 
     def headings(self, title: str) -> tuple[str, ...]:
-        """Alternatives to a title, at most two: the page's ``h1``, ``og:title``, and first lower heading."""
+        """Return at most two alternatives to a title: the page's ``h1``, ``og:title``, and first lower heading."""
         lower = (
             _heading_text(heading)
             for heading in islice(self._document.iter_elements(LOWER_HEADINGS), MAX_HEADINGS)
-            if not any(isinstance(each, Element) and each.tag in FRAME for each in heading.ancestors)
+            if not any(isinstance(ancestor, Element) and ancestor.tag in FRAME for ancestor in heading.ancestors)
         )
         alternatives: dict[str, None] = {}
         for lines in (self._main_headings(), self.contents("og:title"), lower):
@@ -76,13 +76,13 @@ class Metadata:
         return tuple(alternatives)
 
     def excerpt(self) -> str | None:
-        """The description that the page's author wrote."""
+        """Return the description that the page's author wrote."""
         return _first_line(
             [*self.contents("description", "og:description", "twitter:description"), *self._json("description")]
         )
 
     def author(self) -> str | None:
-        """The names of the authors, separated by commas."""
+        """Return the names of the authors, separated by commas."""
         for item in self.json_ld:
             if names := list(dict.fromkeys(_names(item.get("author")))):
                 return cut_line(", ".join(names))
@@ -91,7 +91,7 @@ class Metadata:
         return _first_line(text for text in [*declared, *marked] if not ADDRESS.match(text.strip()))
 
     def date(self) -> str | None:
-        """The date of publication, otherwise of the last change, in ISO 8601."""
+        """Return the date of publication, otherwise of the last change, in ISO 8601."""
         times = [element.attr("datetime") or element.text for element in self._document.find_all("time", limit=20)]
         candidates = [
             *self._json("datePublished"),
@@ -103,7 +103,7 @@ class Metadata:
         return next((date for text in candidates if (date := iso_date(text)) is not None), None)
 
     def language(self) -> str | None:
-        """The language tag of the page, such as ``en`` or ``pt-BR``."""
+        """Return the language tag of the page, such as ``en`` or ``pt-BR``."""
         root = self._document.root
         candidates = [
             (root.attr("lang") or root.attr("xml:lang") or "") if root else "",
@@ -113,22 +113,22 @@ class Metadata:
         return next((text.strip() for text in candidates if LANGUAGE.fullmatch(text.strip())), None)
 
     def id(self) -> str | None:
-        """The ID from ``<meta name="site-search:id">``."""
-        text = next(iter(self._meta.get(OWN_PREFIX + OWN_ID, ())), "").strip()
+        """Return the ID from ``<meta name="site-search:id">``."""
+        text = next(iter(self._meta.get(SERVICE_PREFIX + OWN_ID, ())), "").strip()
         return text if 0 < len(text) <= MAX_ID_CHARACTERS and "\0" not in text else None
 
     def fields(self) -> dict[str, Any]:
-        """Additional fields from ``<meta name="site-search:…">``: a string, or a list for a repeated name.
+        """Return the custom fields from ``<meta name="site-search:…">``: a string, or a list for a repeated name.
 
         Invalid names are skipped, as are fields after the first hundred.
         """
         fields: dict[str, Any] = {}
-        own = [
-            (name.removeprefix(OWN_PREFIX), contents)
+        our_contents = [
+            (name.removeprefix(SERVICE_PREFIX), contents)
             for name, contents in self._meta.items()
-            if name.startswith(OWN_PREFIX)
+            if name.startswith(SERVICE_PREFIX)
         ]
-        for field, contents in own:
+        for field, contents in our_contents:
             if field in STANDARD_FIELDS or not FIELD_NAME.fullmatch(field):
                 continue
             values = list(dict.fromkeys(cut_line(content) for content in contents[:MAX_FIELDS]))
@@ -138,7 +138,7 @@ class Metadata:
         return fields
 
     def contents(self, *names: str) -> Iterator[str]:
-        """The contents of ``<meta>`` elements, in the order of the names."""
+        """Yield the contents of ``<meta>`` elements, in the order of the names."""
         return (content for name in names for content in self._meta.get(name, ()))
 
     def _main_headings(self) -> Iterator[str]:

@@ -91,28 +91,28 @@ class PageReader:
 
     def _read_in_process(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:
         try:
-            result: T | _Refusal = self._process.call(_attempt, read, fetched, *arguments)
+            result: T | _Rejection = self._process.call(_attempt, read, fetched, *arguments)
         except BoundExceeded as error:
             if error.bound is Bound.BROKEN:
                 raise  # The process has logged the exception, which is a bug.
             logger.warning("%s %s.", fetched.url, error)
             reason = {Bound.TIME: Reason.TIMEOUT, Bound.MEMORY: Reason.TOO_LARGE}.get(error.bound, broken)
             raise NotIndexed(reason, f"The file {error}.") from error
-        if isinstance(result, _Refusal):
+        if isinstance(result, _Rejection):
             raise NotIndexed(*result)
         return result
 
 
-class _Refusal(tuple[str, str]):
-    """The reason and the message of a file that cannot be read."""
+class _Rejection(tuple[str, str]):
+    """``("not_text", "The file is damaged.")``: the reason and the message of a file that cannot be read."""
 
 
-def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Refusal:
+def _attempt(read: Callable[..., T], *arguments: Any) -> T | _Rejection:
     try:
         return read(*arguments)
     # Returned, because an exception of a task is a bug, which its process logs with the traceback.
-    except NotIndexed as refusal:
-        return _Refusal((refusal.reason, refusal.message))
+    except NotIndexed as error:
+        return _Rejection((error.reason, error.message))
 
 
 XHTML_TYPE = "application/xhtml+xml"
@@ -136,7 +136,7 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     Args:
         fetched: A response with status 200.
         selectors: The source's selectors for HTML pages; parts without a selector are detected.
-        rules: The source's rules for additional fields.
+        rules: The source's rules for custom fields.
 
     Raises:
         NotIndexed: The body is not text (``not_text``), or unpacks to more than the limit (``too_large``).

@@ -24,9 +24,10 @@ _PRESENTATION_FORM = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
 _OPENING, _CLOSING = "([{<«", ")]}>»"
 _MIRRORED = str.maketrans(_OPENING + _CLOSING, _CLOSING + _OPENING)
 MIN_SPACE = 0.2
-"""Minimum width of a gap between words, as a share of the height of the line, if PDFium reports a space at its edge."""
+"""Minimum width of a gap between words where PDFium reports a space, as a share of the height of the line."""
 MIN_COLUMN_SPACE = 0.6
-"""Minimum width of a gap without a space, such as between columns."""
+"""Minimum width of a gap where PDFium reports no space, such as between columns, as a share of the height of the line.
+"""
 ROUNDING = 0.1
 """Maximum difference between the positions of a glyph and of the space that PDFium adds after it."""
 MAX_LINE_SHIFT = 0.4
@@ -85,15 +86,15 @@ def have_baseline(line: Sequence[Character]) -> bool:
     """Whether characters form one horizontal line, judging by their baselines."""
     drawn = [character for character in line if character.height or not character.text.isspace()]
     baselines = [character.baseline for character in drawn]
-    return not drawn or max(baselines) - min(baselines) <= MAX_LINE_SHIFT * max(each.height for each in drawn)
+    return not drawn or max(baselines) - min(baselines) <= MAX_LINE_SHIFT * max(character.height for character in drawn)
 
 
 def reading_order(line: Sequence[Character]) -> str:
     """Return the text of a horizontal line in the order in which it is read."""
     tokens = list(_tokens(_visual_order(line)))
     counts = {direction: sum(len(text) for text, each in tokens if each == direction) for direction in (_RTL, _LTR)}
-    is_right = counts[_RTL] >= counts[_LTR]
-    text = _from_the_right(tokens) if is_right else "".join(_with_reversed_parts(tokens))
+    is_right_to_left = counts[_RTL] >= counts[_LTR]
+    text = _join_right_to_left(tokens) if is_right_to_left else "".join(_join_left_to_right(tokens))
     text = " ".join(text.split())
     return _PRESENTATION_FORM.sub(lambda match: normalized("NFKC", match[0]), text)
 
@@ -101,8 +102,8 @@ def reading_order(line: Sequence[Character]) -> str:
 def _visual_order(line: Sequence[Character]) -> list[_Glyph]:
     """Return the glyphs and the spaces between them, from left to right."""
     height = max(character.height for character in line)
-    breaks = sorted(each.origin for each in line if not each.height and each.text.isspace())
-    drawn = [each for each in line if each.height or not each.text.isspace()]
+    breaks = sorted(character.origin for character in line if not character.height and character.text.isspace())
+    drawn = [character for character in line if character.height or not character.text.isspace()]
     groups = [list(characters) for _, characters in groupby(drawn, key=attrgetter("origin"))]
     origins = [characters[0].origin for characters in groups]
     # PDFium reverses the characters of a glyph if it reverses the glyphs around it.
@@ -112,8 +113,8 @@ def _visual_order(line: Sequence[Character]) -> list[_Glyph]:
     ordered = glyphs[:1]
     for glyph, following in pairwise(glyphs):
         gap = following.x_min - glyph.x_max
-        place = bisect_left(breaks, glyph.origin - ROUNDING)
-        is_break = place < len(breaks) and breaks[place] < following.origin - ROUNDING
+        index = bisect_left(breaks, glyph.origin - ROUNDING)
+        is_break = index < len(breaks) and breaks[index] < following.origin - ROUNDING
         if gap >= (MIN_SPACE if is_break else MIN_COLUMN_SPACE) * height:
             ordered.append(_Glyph(" ", glyph.x_max, following.x_min, glyph.x_max, _NEUTRAL, glyph.x_max))
         ordered.append(following)
@@ -121,7 +122,7 @@ def _visual_order(line: Sequence[Character]) -> list[_Glyph]:
 
 
 def _glyph(characters: list[Character], *, is_reversed: bool) -> _Glyph:
-    """Join the characters of a glyph, in reading order, vowel signs after their letters.
+    """Join the characters of a glyph in reading order, vowel signs after their letters.
 
     Args:
         is_reversed: Whether characters from right to left are reversed, unless they have boxes of their own.
@@ -129,13 +130,16 @@ def _glyph(characters: list[Character], *, is_reversed: bool) -> _Glyph:
     text, x_min, x_max, origin, _, _ = characters[0]
     direction = _direction(text)
     if len(characters) > 1:
-        is_right = direction == _RTL
-        in_order = sorted(characters[:: -1 if is_reversed and is_right else 1], key=attrgetter("x_min"))
-        if is_right and in_order[0].x_min < in_order[-1].x_min:
+        is_right_to_left = direction == _RTL
+        in_order = sorted(characters[:: -1 if is_reversed and is_right_to_left else 1], key=attrgetter("x_min"))
+        if is_right_to_left and in_order[0].x_min < in_order[-1].x_min:
             in_order.reverse()
-        in_order.sort(key=lambda each: unicodedata.combining(each.text) > 0)
-        text = "".join(each.text for each in in_order)
-        x_min, x_max = min(each.x_min for each in characters), max(each.x_max for each in characters)
+        in_order.sort(key=lambda character: unicodedata.combining(character.text) > 0)
+        text = "".join(character.text for character in in_order)
+        x_min, x_max = (
+            min(character.x_min for character in characters),
+            max(character.x_max for character in characters),
+        )
     return _Glyph(text, x_min, x_max, origin, direction, (x_min + x_max) / 2)
 
 
@@ -150,8 +154,8 @@ def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
     texts = [glyph.text for glyph in glyphs]
     kinds = "".join(glyph.direction for glyph in glyphs)
     kinds = "".join(
-        _NUMBER if text in _SEPARATORS and kinds[place - 1 : place] == kinds[place + 1 : place + 2] == _NUMBER else kind
-        for place, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+        _NUMBER if text in _SEPARATORS and kinds[index - 1 : index] == kinds[index + 1 : index + 2] == _NUMBER else kind
+        for index, (text, kind) in enumerate(zip(texts, kinds, strict=True))
     )
     for match in _LTR_PART.finditer(kinds):
         start, end = match.span()
@@ -163,26 +167,26 @@ def _tokens(glyphs: Sequence[_Glyph]) -> Iterator[tuple[str, str]]:
                 yield "".join(texts[number.start() : number.end()]), number[0][0]
 
 
-def _with_reversed_parts(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _join_left_to_right(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield a line's texts from left to right, but the words of each right-to-left part in reading order."""
-    for is_left, part in groupby(tokens, key=lambda token: token[1] == _LTR):
-        part_tokens = list(part)
-        places = [place for place, (_, direction) in enumerate(part_tokens) if direction == _RTL]
-        first, last = (0, 0) if is_left or not places else (places[0], places[-1] + 1)
-        yield "".join(text for text, _ in part_tokens[:first])
-        yield _from_the_right(part_tokens[first:last])
-        yield "".join(text for text, _ in part_tokens[last:])
+    for is_left, run in groupby(tokens, key=lambda token: token[1] == _LTR):
+        run_tokens = list(run)
+        rtl_indexes = [index for index, (_, direction) in enumerate(run_tokens) if direction == _RTL]
+        first, last = (0, 0) if is_left or not rtl_indexes else (rtl_indexes[0], rtl_indexes[-1] + 1)
+        yield "".join(text for text, _ in run_tokens[:first])
+        yield _join_right_to_left(run_tokens[first:last])
+        yield "".join(text for text, _ in run_tokens[last:])
 
 
-def _from_the_right(tokens: Sequence[tuple[str, str]]) -> str:
-    """Join texts from right to left. Mirrors brackets unless more of them form pairs unmirrored."""
+def _join_right_to_left(tokens: Sequence[tuple[str, str]]) -> str:
+    """Join texts from right to left. Mirror brackets, unless more of them form pairs without mirroring."""
     plain = [text for text, _ in reversed(tokens)]
     mirrored = [text.translate(_MIRRORED) if direction == _NEUTRAL else text for text, direction in reversed(tokens)]
     return "".join(max((mirrored, plain), key=_count_pairs))
 
 
 def _count_pairs(texts: Iterable[str]) -> int:
-    """The number of brackets that are closed after they are opened."""
+    """Return the number of brackets that are closed after they are opened."""
     count = depth = 0
     for text in texts:
         if text in _OPENING:

@@ -1,4 +1,4 @@
-"""Parts that tools add to pages, by the names that the tools give them: consent banners, and frames of documentation.
+"""Removal of parts that tools add to pages, such as consent banners, by the names that the tools give them.
 
 They are never main text, however little else the page contains.
 """

@@ -1,4 +1,4 @@
-"""Branches of a site that never end: their pages link to more and more pages, but bring no new text."""
+"""Detection of branches that never end: their pages link to more and more pages, but bring no new text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_COUNTED = 20_000
 
 
 class Branches:
-    """The branches of one run: folders (``/calendar/``), and the pages with parameters of one path (``/list?``).
+    """The branches of one run: folders (``/calendar/``), and the pages that differ only in parameters (``/list?``).
 
     Args:
         ended: URLs of the branches that an earlier process of the run has ended.
@@ -37,7 +37,7 @@ class Branches:
         """Count a requested page.
 
         Args:
-            has_text: Whether the page, or the one that it redirects to, is a document with text of its own.
+            has_text: Whether the page, or the page that it redirects to, is a document with text of its own.
 
         Returns:
             The URL of a branch that ends with this page, or ``None``.
@@ -58,7 +58,7 @@ class Branches:
 
     def _new_links(self, discovered: Sequence[DiscoveredUrl], queued: QueuedPage) -> list[str]:
         # The target of a redirect has the depth of the page.
-        return [each.url for each in discovered if each.depth > queued.depth and not self._has_ended(each.url)]
+        return [found.url for found in discovered if found.depth > queued.depth and not self._has_ended(found.url)]
 
     def _has_ended(self, url: str) -> bool:
         return not self._ended.isdisjoint(_branches_of(url))

@@ -24,22 +24,22 @@ from app.crawl.run.decisions import (
     decide_redirected,
     decide_unchanged,
     has_document,
-    is_noted,
+    is_remembered,
 )
 from app.crawl.run.frontier import next_page, read_record, read_status
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage
 from app.crawl.run.page_documents import field_rules, page_of_post
-from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
+from app.crawl.run.recorder import add_outcome, batch_is_full, documents_left_in_plan, write_batch
 from app.crawl.run.state import RunFailed, RunInterrupted, RunState
 from app.crawl.run.stored_run import add_discovered, has_waiting_runs, name_branch
 from app.crawl.run.titles import learn_titles
-from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
+from app.crawl.run.visits.visitor import MAX_ATTEMPTS, RequestOrder, RequestPosition, too_many_attempts
 
 FETCHERS = 2
 """Number of threads in a run that fetch and read pages: the maximum number of concurrent requests to one host."""
 
 MAX_IN_FLIGHT = 2 * FETCHERS
-"""Maximum number of pages in the threads' hands at a time; enough that no thread is idle during a decision."""
+"""Maximum number of pages handed to the threads at a time, so that no thread is idle during a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _one_page(state: RunState, queued: QueuedPage) -> Iterator[None]:
 
 
 def _start_pages(state: RunState, current: _Pass) -> bool:
-    """Hand pages to the threads while there is room.
+    """Hand pages to the threads, up to :data:`MAX_IN_FLIGHT`.
 
     Returns:
         Whether any page is in flight.
@@ -180,8 +180,8 @@ def _limit_reached(state: RunState, queued: QueuedPage) -> Reason | None:
 
 
 def _start(state: RunState, current: _Pass, queued: QueuedPage, *, unconditional: bool) -> None:
-    place = current.order.place(queued.url)
-    current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, place)] = queued
+    position = current.order.next_position(queued.url)
+    current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, position)] = queued
     current.started += 1
     state.requests += 1
     # The page may lead to pages that are not deferred, which take precedence again.
@@ -196,7 +196,9 @@ def _next_page(state: RunState, current: _Pass) -> QueuedPage | None:
     return postponed.popleft()[1] if queued is None and postponed else queued
 
 
-def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: Place) -> Reading | NotIndexed:
+def _read_page(
+    state: RunState, queued: QueuedPage, unconditional: bool, position: RequestPosition
+) -> Reading | NotIndexed:
     """Fetch and read a page, in a thread of the pool.
 
     Args:
@@ -221,10 +223,10 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
     try:
         with guarded("page", queued.url):
             try:
-                fetched = state.visitor.request_page(queued.url, stored_validators, place)
+                fetched = state.visitor.request_page(queued.url, stored_validators, position)
             finally:
                 # Set even if no request was sent, because the next page of the host waits for this.
-                place.requested.set()
+                position.requested.set()
             if fetched.status == 304:
                 return Reading(fetched, None)
             if state.renderer is None:
@@ -268,7 +270,7 @@ def _write(state: RunState) -> bool:
         state.titles = state.retry(learn_titles)
     if state.plan_is_full:
         # Since the plan was full, documents may have been deleted, or the plan changed.
-        state.plan_is_full = state.retry(room_in_plan) == 0
+        state.plan_is_full = state.retry(documents_left_in_plan) == 0
     # Between batches, when everything is in SQL and another process can continue the run without loss.
     if state.control.has_used_its_turn and state.retry(has_waiting_runs):
         raise RunInterrupted
@@ -363,6 +365,6 @@ def _settle_redirected(
     if target in state.batch.outcomes or any(page.url == target for page in current.in_flight.values()):
         return
     if state.retry(read_status, target) in (None, "waiting"):
-        reason = state.admission.refusal(target) if not is_noted(state, target) else None
+        reason = state.admission.rejection_reason(target) if not is_remembered(state, target) else None
         if reason is None:
             settle(QueuedPage(target, queued.depth))

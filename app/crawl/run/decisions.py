@@ -22,8 +22,8 @@ from app.crawl.sources.runs import IN_INDEX
 MAX_LINKS = 5_000
 """Maximum number of links that a run follows from one page."""
 
-MAX_NOTED = 100_000
-"""Maximum number of URLs that a run remembers in memory, to look up fewer of them in SQL."""
+MAX_REMEMBERED_URLS = 100_000
+"""Maximum number of URLs that a run remembers in memory, so that it looks up fewer of them in SQL."""
 
 _DOCUMENT_COLUMNS = ("digest", "text_digest", "title", "headings", "document_title", "path_section")
 """Columns of a page's record that describe its document."""
@@ -224,14 +224,14 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
     if not state.admission.is_included(queued.url):
         return _skip_page(state, queued, fetched, page, Reason.EXCLUDED)
     record = state.retry(read_record, queued.url)
-    own_url = page.canonical or queued.url
-    identity = document_id(page, own_url)
-    domain = host_of(own_url) if state.names_domains else None
+    page_url = page.canonical or queued.url
+    identity = document_id(page, page_url)
+    domain = host_of(page_url) if state.names_domains else None
     # Versions of a page are separate pages even if their text is the same.
     variant = {name: page.fields[name] for name in VARIANTS if name in page.fields}
     text_digest = _digest([page.title, page.content, *([variant] if variant else [])])
     digest = _digest(
-        [identity, own_url, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
+        [identity, page_url, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
          dict(page.fields), *([page.sections] if page.sections else []), *([domain] if domain else [])]
     )  # fmt: skip
     document_exists = record is not None and record.document_exists
@@ -267,7 +267,7 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
     return Outcome(
         queued.url,
         "indexed",
-        document=make_document(page, own_url, document_title, section, domain),
+        document=make_document(page, page_url, document_title, section, domain),
         obsolete_id=record.document_id if record is not None and record.document_id != identity else None,
         text_digest=text_digest,
         page=values,
@@ -297,7 +297,7 @@ def _followed_links(state: RunState, links: Iterable[str]) -> tuple[str, ...]:
     if not state.follows_links:
         return ()
     is_in_scope = state.admission.is_in_scope
-    return tuple(dict.fromkeys(link for link in links if is_noted(state, link) or is_in_scope(link)))[:MAX_LINKS]
+    return tuple(dict.fromkeys(link for link in links if is_remembered(state, link) or is_in_scope(link)))[:MAX_LINKS]
 
 
 def _discover(
@@ -310,21 +310,21 @@ def _discover(
     """
     if not state.follows_links:
         return ()
-    further = (canonical,) if canonical is not None and state.admission.is_in_scope(canonical) else ()
+    always_followed = (canonical,) if canonical is not None and state.admission.is_in_scope(canonical) else ()
     max_depth = state.source.max_depth
     if max_depth is not None and queued.depth >= max_depth:
-        return tuple(DiscoveredUrl(link, queued.depth, queued.url) for link in further)
-    links = dict.fromkeys((*further, *links))
-    fresh = [link for link in links if not is_noted(state, link)]
-    if len(state.noted) + len(fresh) > MAX_NOTED:
-        state.noted.clear()
-    state.noted.update(map(hash, fresh))
-    return tuple(DiscoveredUrl(link, queued.depth + 1, queued.url) for link in fresh)
+        return tuple(DiscoveredUrl(link, queued.depth, queued.url) for link in always_followed)
+    links = dict.fromkeys((*always_followed, *links))
+    new_links = [link for link in links if not is_remembered(state, link)]
+    if len(state.remembered_urls) + len(new_links) > MAX_REMEMBERED_URLS:
+        state.remembered_urls.clear()
+    state.remembered_urls.update(map(hash, new_links))
+    return tuple(DiscoveredUrl(link, queued.depth + 1, queued.url) for link in new_links)
 
 
-def is_noted(state: RunState, url: str) -> bool:
+def is_remembered(state: RunState, url: str) -> bool:
     """Whether the run remembers that it has stored a URL."""
-    return hash(url) in state.noted
+    return hash(url) in state.remembered_urls
 
 
 def _validators(fetched: Fetched, page: Page) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from app.crawl.run.recorder import add_outcome, confirm_documents, write_batch
 from app.crawl.run.state import (
     CrawlParts,
     RetriedTurns,
-    RunCancelled,
+    RunCanceled,
     RunControl,
     RunFailed,
     RunInterrupted,
@@ -137,7 +137,7 @@ def _run(state: RunState) -> str:
     """
     try:
         removed = _work(state)
-    except RunCancelled:
+    except RunCanceled:
         state.control.acknowledge_cancellation()
         _abandon_sync(state)
         return _end(state, "cancelled")
@@ -180,7 +180,7 @@ def _work(state: RunState) -> int:
         _read_pages(state)
         if state.urls is None:
             _read_lost_pages(state)
-    except (RunCancelled, RunInterrupted):
+    except (RunCanceled, RunInterrupted):
         _write_last_batch(state)
         raise
     update_titles(state)
@@ -193,7 +193,7 @@ def _check_start(state: RunState) -> None:
         message = "The site is paused; resume it to crawl."
         raise RunFailed(ErrorCode.SITE_INACTIVE, "The site was deleted." if state.site.deleted_at else message)
     if state.run.cancelled:
-        raise RunCancelled
+        raise RunCanceled
     if state.run.lapses > MAX_LAPSES:
         raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was interrupted too many times.")
 
@@ -247,7 +247,7 @@ def _write_last_batch(state: RunState) -> None:
     """Write the batch of a run that ends early. If the database or engine is unavailable, its pages are read again."""
     try:
         write_batch(state)
-    except (RunCancelled, RunInterrupted):
+    except (RunCanceled, RunInterrupted):
         log.warning("the last pages of run %s are read again", state.run.id)
 
 
@@ -346,7 +346,7 @@ def _walk(state: RunState, sitemaps: Iterable[str]) -> Iterable[Listed]:
     return walk_sitemaps(
         state.visitor.fetch_listing,
         sitemaps,
-        lambda url, error: _note_failed_sitemap(state, url, error),
+        lambda url, error: _report_failed_sitemap(state, url, error),
         state.parts.reader.read_sitemap,
     )
 
@@ -378,7 +378,7 @@ def _default_sitemap(state: RunState) -> str:
     return parse_url("/sitemap.xml", state.source.url).href
 
 
-def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
+def _report_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
     """Report a sitemap that cannot be read. Unless it is permanently gone, the run doesn't remove documents."""
     if url == state.source.url and state.source.kind == "sitemap":
         raise RunFailed(error.reason, error.message)

@@ -63,7 +63,7 @@ def max_requests(max_pages: int | None, urls: int) -> int:
 
 
 def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
-    """Return the next waiting page, or ``None``. No page is returned twice.
+    """Return the next waiting page, or ``None``. Successive calls never return the same page.
 
     Pages with a date in a sitemap come first, most recently changed first. The other pages follow, breadth first.
 
@@ -102,11 +102,11 @@ def read_status(state: RunState, url: str) -> str | None:
 def has_document_elsewhere(state: RunState, url: str) -> bool:
     """Whether the site has a document of a URL that another source or an API client wrote."""
     document, page = StoredDocument, SourcePage
-    others = select(page.document_id).join(Source, Source.id == page.source_id)
-    others = others.where(Source.site_id == state.site.id, page.url == url, page.document_id.is_not(None))
+    other_ids = select(page.document_id).join(Source, Source.id == page.source_id)
+    other_ids = other_ids.where(Source.site_id == state.site.id, page.url == url, page.document_id.is_not(None))
     query = select(document.id).where(
         document.site_id == state.site.id,
-        document.id.in_(others) | (document.id == url),
+        document.id.in_(other_ids) | (document.id == url),
         document.source != state.source.id,
         document.body.is_not(None),
     )
@@ -185,19 +185,19 @@ def add_urls(
     Args:
         limit: The number of URLs that the run may store.
     """
-    fresh: dict[str, DiscoveredUrl] = {}
+    new_urls: dict[str, DiscoveredUrl] = {}
     for discovery in discovered:
         # Longer URLs, which redirects and feeds may contain, don't fit in a row.
         if len(discovery.url) <= MAX_URL_CHARACTERS:
-            fresh.setdefault(discovery.url, discovery)
-    urls = list(fresh)
+            new_urls.setdefault(discovery.url, discovery)
+    urls = list(new_urls)
     for start in range(0, len(urls), _STEP):
         step = urls[start : start + _STEP]
         # Read instead of ON CONFLICT, because the order and the counts must not have gaps for known URLs.
         for url in session.scalars(select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url.in_(step))).all():
-            del fresh[url]
+            del new_urls[url]
     # The run will not see all pages, so it must not remove the documents of pages that it has not seen.
-    if run.found + len(fresh) > limit:
+    if run.found + len(new_urls) > limit:
         run.complete = False
     rows = [
         {
@@ -209,9 +209,9 @@ def add_urls(
             "reason": reason,
             "found_on": discovery.found_on,
         }
-        for number, discovery in enumerate(fresh.values(), run.found)
+        for number, discovery in enumerate(new_urls.values(), run.found)
         if number < limit
-        for reason in [_refusal(admission, discovery.url)]
+        for reason in [_rejection_reason(admission, discovery.url)]
     ]
     if rows:
         session.execute(insert(RunPage), rows)
@@ -219,10 +219,10 @@ def add_urls(
         run.skipped += sum(row["status"] == "skipped" for row in rows)
 
 
-def _refusal(admission: Admission, url: str) -> str | None:
+def _rejection_reason(admission: Admission, url: str) -> str | None:
     try:
         with guarded("page", url):
-            return admission.refusal(url)
+            return admission.rejection_reason(url)
     except NotIndexed as error:
         return error.reason
 

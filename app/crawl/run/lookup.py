@@ -119,7 +119,7 @@ def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] 
         row, run = settled[0]
         status = "removed" if any(row.removed for row, _ in settled) else "left_out"
         return PageLookup(url, status, row.reason, run.finished_at or run.started_at, found_on)
-    return PageLookup(url, "not_seen", _refusal(site, sources, normalized), None, found_on)
+    return PageLookup(url, "not_seen", _rejection_reason(site, sources, normalized), None, found_on)
 
 
 def find_twins(session: Session, pages: Iterable[SourcePage]) -> dict[str, str]:
@@ -150,7 +150,7 @@ def twins_of_run(session: Session, run: SourceRun, pages: Iterable[RunPage]) -> 
 def list_dead_links(session: Session, source: Source, *, limit: int, offset: int) -> DeadLinks:
     """Return one page of the dead links of a source, in the order of their discovery.
 
-    The links come from the last run that read pages and was not cancelled. Runs of single URLs do not count, since they
+    The links come from the last run that read pages and was not canceled. Runs of single URLs do not count, since they
     follow no links.
     """
     runs, _ = list_runs(session, source, limit=RUNS_KEPT, offset=0)
@@ -200,9 +200,9 @@ def _referrers(
     return {url: list(pages)[:MAX_REFERRERS] for url, pages in referrers.items()}
 
 
-def _refusal(site: Site, sources: Sequence[Source], url: str) -> str | None:
+def _rejection_reason(site: Site, sources: Sequence[Source], url: str) -> str | None:
     """Return the reason why no source would read a URL; ``None`` if a source would."""
     if not any(Scope.of(start).contains(url) for start in (site.url, *site.domains)):
         return Reason.OTHER_HOST
-    refused = [not UrlRules(source.include, source.exclude).allow(url) for source in sources]
-    return Reason.EXCLUDED if refused and all(refused) else None
+    excluded = [not UrlRules(source.include, source.exclude).allow(url) for source in sources]
+    return Reason.EXCLUDED if excluded and all(excluded) else None

@@ -1,4 +1,4 @@
-"""URLs of a run: before they are read, after a decision about them, and as an earlier run stored them."""
+"""URLs of a run: before they are read, after a decision about them, and as earlier runs stored them."""
 
 from __future__ import annotations
 

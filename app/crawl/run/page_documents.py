@@ -66,7 +66,7 @@ def make_document(
         section: The section from the URL's path, for a page that does not declare a section.
         domain: The host, for sites whose documents have one; a ``domain`` that the page declares takes precedence.
     """
-    # ``lang`` is a further field, too, and a value that the page declares takes precedence.
+    # ``lang`` is a custom field, too, and a value that the page declares takes precedence.
     further: dict[str, Any] = {"domain": domain} if domain else {}
     further |= dict(page.fields) | ({"lang": page.lang} if page.lang and "lang" not in page.fields else {})
     further |= {"section": section} if section else {}
@@ -115,7 +115,7 @@ def retitle(document: dict[str, Any], title: str, section: str | None = None) ->
 
 
 def without_fields(document: ValidDocument, site_fields: set[str]) -> ValidDocument:
-    """Return a document without the additional fields that the site does not have yet."""
+    """Return a document without the custom fields that the site does not have yet."""
     surplus = document.kinds.keys() - site_fields
     return read_document({name: value for name, value in document.fields.items() if name not in surplus})
 
@@ -199,7 +199,7 @@ def pack_headings(page: Page) -> str | None:
 
 
 def field_rules(source: Source) -> FieldRules:
-    """Return a source's rules for additional fields."""
+    """Return a source's rules for custom fields."""
     return FieldRules(tuple(source.fields or ()), source.url)
 
 

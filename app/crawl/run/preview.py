@@ -80,7 +80,7 @@ class Previewer:
 
         Args:
             url: URL of the page; for kinds other than ``website``, URL of the list whose first page is previewed.
-            fields: Rules for additional fields.
+            fields: Rules for custom fields.
             render: The source's ``render``.
             headers_url: URL whose host the headers may be sent to, which is the source's URL; by default, the page's.
 

@@ -170,19 +170,19 @@ def _put_within_limit(state: RunState, limits: PlanLimits, documents: Sequence[V
         stored_ids = known_ids(session, state.site.id, [document.id for document in documents])
     # Replacing documents needs no room in the plan.
     _put(state, limits, [document for document in documents if document.id in stored_ids])
-    fresh = [document for document in documents if document.id not in stored_ids]
-    while fresh:
-        room = room_in_plan(state, limits)
-        if room == 0:
-            return {document.id for document in fresh}
-        fitting = fresh[:room]
+    new_documents = [document for document in documents if document.id not in stored_ids]
+    while new_documents:
+        documents_left = documents_left_in_plan(state, limits)
+        if documents_left == 0:
+            return {document.id for document in new_documents}
+        fitting = new_documents[:documents_left]
         try:
             _put(state, limits, fitting)
         except ApiError as error:
             if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
                 raise
             continue  # Another writer of the account has used the room in the meantime.
-        fresh = fresh[len(fitting) :]
+        new_documents = new_documents[len(fitting) :]
     return set()
 
 
@@ -199,8 +199,8 @@ def _put(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]
                 site_fields = set(kinds_of(session.get_one(Site, site.id)))
             surplus = {rejected.index for rejected in error.rejected}
             documents = [
-                without_fields(document, site_fields) if place in surplus else document
-                for place, document in enumerate(documents)
+                without_fields(document, site_fields) if index in surplus else document
+                for index, document in enumerate(documents)
             ]
         else:
             return
@@ -210,8 +210,8 @@ def _limits(state: RunState) -> PlanLimits:
     return limits_of_account(state.parts.database, state.parts.plans, state.site.account_id)
 
 
-def room_in_plan(state: RunState, limits: PlanLimits | None = None) -> int | None:
-    """Return the number of documents that the plan still allows; ``None`` without a limit."""
+def documents_left_in_plan(state: RunState, limits: PlanLimits | None = None) -> int | None:
+    """Return the number of documents that can still be added under the plan; ``None`` without a limit."""
     limits = _limits(state) if limits is None else limits
     if limits.documents is None:
         return None

@@ -40,7 +40,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 PAUSES = Pauses(1.0, 60.0)
-"""Backoff between attempts at a failed step, in seconds."""
+"""Seconds between attempts at a failed step: 1 at first, at most 60."""
 
 TURN_SECONDS = 300.0
 """Seconds after which a run yields to queued runs."""
@@ -54,11 +54,11 @@ class RunLost(EndsRun):
 
 
 class RunInterrupted(EndsRun):
-    """Another process continues the run, or this one does so later."""
+    """The run must be handed back; another process, or this one, continues it later."""
 
 
-class RunCancelled(EndsRun):
-    """A user cancelled the run."""
+class RunCanceled(EndsRun):
+    """A user canceled the run."""
 
 
 class RunFailed(EndsRun):
@@ -88,8 +88,8 @@ class RunControl:
         self._end(RunInterrupted)
 
     def cancel(self) -> None:
-        """Stop the run because it was cancelled."""
-        self._end(RunCancelled)
+        """Stop the run because it was canceled."""
+        self._end(RunCanceled)
 
     def lose(self) -> None:
         """Stop the run because another process owns it."""
@@ -97,11 +97,11 @@ class RunControl:
 
     def acknowledge_cancellation(self) -> None:
         """Clear the cancellation, so that the remaining steps, which store the end of the run, do not raise."""
-        if self._signal is RunCancelled:
+        if self._signal is RunCanceled:
             self._ended.clear()
 
     def _end(self, signal: type[Exception]) -> None:
-        # The first reason counts: a run that lost its claim must not be turned into a cancelled one, which writes its
+        # The first reason counts: a run that lost its claim must not be turned into a canceled one, which writes its
         # end.
         if not self._ended.is_set():
             self._signal = signal
@@ -171,7 +171,7 @@ class CrawlParts:
     """Parts that all runs of a process share.
 
     Attributes:
-        public_url: The service's URL for links in e-mails; ``None`` if the service sends no e-mail.
+        public_url: The service's URL for links in emails; ``None`` if the service sends no email.
         browser: Renders pages; ``None`` without CRAWL_BROWSER.
         public_network: Connections to public IP addresses only, for resources that pages request from other hosts.
     """
@@ -261,7 +261,7 @@ class RunState:
     batch: Batch = field(default_factory=Batch)
     waiting: Queue = field(default_factory=Queue)
     deferred: Queue = field(default_factory=Queue)
-    noted: set[int] = field(default_factory=set)
+    remembered_urls: set[int] = field(default_factory=set)
 
     @property
     def follows_links(self) -> bool:

@@ -43,7 +43,7 @@ _UNREAD = (Reason.QUOTA, Reason.NO_NEW_TEXT, Reason.MAX_REQUESTS)
 """Reasons for which a run skips a page without a request, although it is not excluded."""
 
 _EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}
-"""Webhook events by the status of a run. Cancelled runs have no event, since a user cancelled them."""
+"""Webhook events by the status of a run. Canceled runs have no event, since a user canceled them."""
 
 
 def load_run(database: Database, claim: Claim) -> tuple[SourceRun, Source, Site]:
@@ -227,7 +227,7 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
         waiting = session.execute(
             update(RunPage)
             .where(RunPage.run_id == run.id, RunPage.status == "waiting")
-            .values(status="skipped", reason=Reason.CANCELLED),
+            .values(status="skipped", reason=Reason.CANCELED),
             execution_options={"synchronize_session": False},
         )
         run.skipped += waiting.rowcount  # type: ignore[attr-defined]  # An UPDATE's result has one.
@@ -245,7 +245,7 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
 
 
 def _failed_twice(session: Session, run: SourceRun) -> bool:
-    """Whether a failed run is exactly the second consecutive failure. Cancelled runs are ignored."""
+    """Whether a failed run is exactly the second consecutive failure. Canceled runs are ignored."""
     ended = select(SourceRun.status).where(
         SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
     )

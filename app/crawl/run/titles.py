@@ -30,7 +30,7 @@ MIN_SHARE = 0.5
 
 
 def shared_suffix(titles: Iterable[str]) -> str:
-    """The suffix that most titles of a site share, including the separator before it; empty without one.
+    """Return the suffix that most titles of a site share, including the separator before it; empty without one.
 
     The most frequent suffix wins; ties go to the longest. There is no shared suffix for fewer than three distinct
     titles.
@@ -39,7 +39,7 @@ def shared_suffix(titles: Iterable[str]) -> str:
 
 
 def shared_prefix(titles: Iterable[str]) -> str:
-    """The prefix that most titles of a site share, including the separator after it; empty without one.
+    """Return the prefix that most titles of a site share, including the separator after it; empty without one.
 
     See :func:`shared_suffix`.
     """
@@ -67,7 +67,7 @@ def _prefixes(title: str) -> Iterator[str]:
 SAMPLE_TITLES = 1_000
 """Number of titles to compare, spread evenly over the source's pages."""
 MAX_SHARED = 1_000
-"""Maximum number of titles that yield to alternatives because several pages have them."""
+"""Maximum number of titles that alternatives replace because several pages have them."""
 MAX_HEADINGS = 300_000
 """Maximum number of alternatives that are counted."""
 
@@ -94,7 +94,7 @@ def _titled(state: RunState) -> tuple[Any, ...]:
 
 
 def learn_titles(state: RunState) -> TitleRules:
-    """Determine what the titles share, and store the prefix and the suffix."""
+    """Determine the title rules from the source's pages, and store the prefix and the suffix."""
     titles = _count_shared(state)
     sample = _sample_titles(state, titles)
     suffix = shared_suffix(sample)
@@ -106,7 +106,7 @@ def learn_titles(state: RunState) -> TitleRules:
 
 
 def load_titles(state: RunState) -> TitleRules:
-    """Return what the titles share, with the stored prefix and suffix."""
+    """Return the title rules, with the stored prefix and suffix."""
     with state.parts.database.read() as session:
         source = session.get_one(Source, state.source.id)
     return replace(_count_shared(state), prefix=source.title_prefix or "", suffix=source.title_suffix or "")

@@ -15,7 +15,7 @@ from app.crawl.run.state import CrawlParts, RunControl, is_temporary
 from app.crawl.sources.runs import Claim, ClaimState, claim_run, count_waiting, renew_claim
 
 RENEW_SECONDS = 10.0
-"""Seconds between renewals of claims. A cancelled run may continue for up to this time."""
+"""Seconds between renewals of claims. A canceled run may continue for up to this time."""
 
 POLL_SECONDS = 2.0
 """Seconds between two polls of the queue."""
@@ -126,7 +126,7 @@ class Worker:
 
             # While the database is away, the runs continue: no other process can claim them, either.
             state = _unless_unavailable(write, ClaimState.VALID)
-            if state is ClaimState.CANCELLED:
+            if state is ClaimState.CANCELED:
                 work.control.cancel()
             elif state is ClaimState.LOST:
                 work.control.lose()

@@ -34,7 +34,7 @@ def check_url(site: Site, url: str, *, private_addresses: bool, field: str = "ur
         raise field_error(field, "invalid_url", "must not contain a user name or password; send them in headers")
     if not any(scope.contains(normalized) for scope in scopes):
         raise field_error(field, "other_host", f"must be {', or '.join(map(_describe, scopes))}")
-    _refuse_private(host, field, private_addresses=private_addresses)
+    _reject_private(host, field, private_addresses=private_addresses)
     return normalized
 
 
@@ -55,7 +55,7 @@ def check_receiver(url: str, *, private_addresses: bool) -> str:
         raise field_error("url", "invalid_url", "must not contain a user name or password")
     if len(target.href) > MAX_URL_LENGTH:
         raise field_error("url", "too_long", f"must have at most {MAX_URL_LENGTH} characters when encoded")
-    _refuse_private(target.hostname, "url", private_addresses=private_addresses)
+    _reject_private(target.hostname, "url", private_addresses=private_addresses)
     return target.href
 
 
@@ -68,7 +68,7 @@ def has_user(url: str) -> bool:
     return bool(parsed.username or parsed.password)
 
 
-def _refuse_private(host: str, field: str, *, private_addresses: bool) -> None:
+def _reject_private(host: str, field: str, *, private_addresses: bool) -> None:
     address = literal_address(host)
     if address is not None and not private_addresses and not is_public(address):
         raise field_error(field, "private_address", "must not be an address in a private network")
@@ -89,7 +89,7 @@ def check_selectors(selectors: Mapping[str, str]) -> None:
 
 
 def check_field_rules(rules: Sequence[Mapping[str, Any]]) -> None:
-    """Reject rules for additional fields whose selectors are not valid CSS.
+    """Reject rules for custom fields whose selectors are not valid CSS.
 
     Raises:
         ApiError: 400.

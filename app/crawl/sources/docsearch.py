@@ -39,7 +39,7 @@ _USED_OF_START = frozenset(("url", "variables", "selectors_key", "page_rank", "t
 
 @dataclass(slots=True)
 class _Start:
-    """The pages of an entry of ``start_urls`` on one host.
+    """The pages of one ``start_urls`` entry on one host.
 
     Attributes:
         pages: Patterns for path and query, each with the fields of the matching pages.
@@ -54,7 +54,7 @@ class _Start:
 
     def fields_at(self, glob: str) -> dict[str, str] | None:
         """Return the fields of the pages that match a pattern; ``None`` if this entry doesn't cover all these pages."""
-        return next((fields for own, fields in self.pages.items() if glob.startswith(own.removesuffix("*"))), None)
+        return next((fields for page, fields in self.pages.items() if glob.startswith(page.removesuffix("*"))), None)
 
     def covers(self, other: _Start) -> bool:
         """Whether this entry covers all pages of another entry."""
@@ -130,9 +130,10 @@ class _Reading:
         starts: dict[str, _Start] = {}
         try:
             for values in combinations[:MAX_PATTERNS]:
-                chosen = dict(zip(variables, values, strict=True))
-                fields = common | {NAMES.get(name, name): value for name, value in chosen.items() if value.strip()}
-                for url, glob in _places(expression, chosen, origin):
+                variable_values = dict(zip(variables, values, strict=True))
+                named = {name: value for name, value in variable_values.items() if value.strip()}
+                fields = common | {NAMES.get(name, name): value for name, value in named.items()}
+                for url, glob in _start_urls(expression, variable_values, origin):
                     new = _Start(origin, url, urlsplit(url).netloc, {}, str(settings.get("selectors_key", "default")))
                     starts.setdefault(new.host, new).pages[glob] = fields
         except NotAPattern:
@@ -227,8 +228,8 @@ class _Reading:
             field_pages = {EVERYWHERE: field_sets[0]}
         else:
             field_pages = {glob: fields for glob, fields in pages.items() if fields}
-        room = max(0, MAX_RULES - len(rules))
-        if len(field_pages) > room:
+        free_rules = max(0, MAX_RULES - len(rules))
+        if len(field_pages) > free_rules:
             self.plan.ignore(f"{origin}.variables")
         exclude = dict.fromkeys(islice(nested, MAX_PATTERNS))
         for path, pattern in stops:
@@ -245,14 +246,14 @@ class _Reading:
             "exclude": list(exclude),
             "selectors": selectors,
             "fields": [
-                *({"path": glob, "set": fields} for glob, fields in islice(field_pages.items(), room)),
+                *({"path": glob, "set": fields} for glob, fields in islice(field_pages.items(), free_rules)),
                 *rules,
             ],
         }
         self.plan.sources.append(PlannedSource(origin, values))
 
 
-def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator[tuple[str, str]]:
+def _start_urls(expression: str, variable_values: Mapping[str, str], origin: str) -> Iterator[tuple[str, str]]:
     """Yield URLs to start at, each with a pattern for the pages that the expression matches.
 
     Raises:
@@ -260,7 +261,7 @@ def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator
         ApiError: 400 for an invalid URL.
     """
     ends = expression.endswith("$")
-    patterns = expand(expression.removesuffix("$"), {name: [value] for name, value in chosen.items()})
+    patterns = expand(expression.removesuffix("$"), {name: [value] for name, value in variable_values.items()})
     for candidate in sorted(patterns, key=_is_plain):
         pattern = candidate.partition("#")[0]
         if has_user(pattern):
@@ -270,13 +271,13 @@ def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator
         begin = literal[: literal.rfind("/") + 1] if star else literal
         try:
             url = normalize_url(begin)
-            whole = urlsplit(normalize_url(pattern))
+            parsed = urlsplit(normalize_url(pattern))
         except ValueError as error:
             raise field_error(f"{origin}.url", "invalid_url", "must be an absolute http or https URL") from error
-        if whole.netloc != urlsplit(url).netloc:
+        if parsed.netloc != urlsplit(url).netloc:
             raise NotAPattern  # The host contains a star.
-        place = whole.path + (f"?{whole.query}" if whole.query else "")
-        yield url, place if ends else f"{place.rstrip('*')}*"
+        path_and_query = parsed.path + (f"?{parsed.query}" if parsed.query else "")
+        yield url, path_and_query if ends else f"{path_and_query.rstrip('*')}*"
 
 
 def _is_plain(pattern: str) -> bool:
@@ -285,16 +286,16 @@ def _is_plain(pattern: str) -> bool:
 
 def _at_host(pattern: str, host: str) -> Iterator[str]:
     """Convert a pattern for whole URLs to patterns for path and query on a host."""
-    scheme, separator, rest = pattern.partition("://")
+    scheme, separator, address = pattern.partition("://")
     if separator and scheme in ("http", "https"):
-        where, slash, path = rest.partition("/")
-        if "*" in where:
-            yield f"*{where.rpartition('*')[2]}{slash}{path}"
-        elif where == host:
+        pattern_host, slash, path = address.partition("/")
+        if "*" in pattern_host:
+            yield f"*{pattern_host.rpartition('*')[2]}{slash}{path}"
+        elif pattern_host == host:
             yield f"/{path}" if slash else EVERYWHERE
     elif pattern.startswith("*"):
-        where, slash, path = pattern.lstrip("*").partition("/")
-        if slash and where and host.endswith(where):
+        pattern_host, slash, path = pattern.lstrip("*").partition("/")
+        if slash and pattern_host and host.endswith(pattern_host):
             yield f"/{path}"
         else:
             yield pattern
@@ -302,6 +303,6 @@ def _at_host(pattern: str, host: str) -> Iterator[str]:
 
 def _is_within(start: _Start, starts: Iterable[_Start]) -> bool:
     """Whether an entry is redundant because the most specific broader entry reads its pages in the same way."""
-    above = [other for other in starts if other is not start and other.covers(start)]
-    nearest = max(above, key=lambda other: len(other.url), default=None)
+    broader = [other for other in starts if other is not start and other.covers(start)]
+    nearest = max(broader, key=lambda other: len(other.url), default=None)
     return nearest is not None and nearest.selects_alike(start) and not start.covers(nearest)

@@ -19,7 +19,7 @@ from schemas.validation.sites import name_problem
 MAX_ITEMS = 2_000
 """Maximum number of items in a list of a configuration."""
 NAMES = {"language": "lang"}
-"""Our names for fields that have a different name in DocSearch."""
+"""Names of fields here by their DocSearch names, where the two differ."""
 EVERYWHERE = "/*"
 
 
@@ -48,11 +48,11 @@ class Plan:
         self.ignored.update(dict.fromkeys(paths))
 
     def ignore_others(self, value: Mapping[str, Any], used: Iterable[str], path: str = "") -> None:
-        """Note that members outside ``used`` have no counterpart; for ``custom_settings``, each of its members."""
+        """Record that members outside ``used`` have no counterpart; for ``custom_settings``, each of its members."""
         for name in (name for name in value if name not in used):
-            place = f"{path}.{name}" if path else name
+            member_path = f"{path}.{name}" if path else name
             parts = value[name] if name == "custom_settings" and isinstance(value[name], dict) else {}
-            self.ignore(*([f"{place}.{part}" for part in parts] or [place]))
+            self.ignore(*([f"{member_path}.{member}" for member in parts] or [member_path]))
 
 
 def read_list(value: Any, path: str) -> list[Any]:
@@ -120,19 +120,19 @@ class DocSearchSelectors:
             ApiError: 400 for malformed selectors.
         """
         value = read_object(self._config.get("selectors", {}), "selectors")
-        sets = {name: each for name, each in value.items() if _is_set(each)}
+        sets = {name: members for name, members in value.items() if _is_set(members)}
         if key not in sets and key != "default":
             self._plan.ignore(f"{origin}.selectors_key")
         path = f"selectors.{key}" if key in sets else "selectors"
         if path not in self._sets:
-            chosen = sets[key] if key in sets else {name: value[name] for name in value if name not in sets}
-            self._plan.ignore(*(f"{path}.{name}" for name in islice(chosen, MAX_SELECTORS, None)))
-            self._sets[path] = self._read_set(path, dict(islice(chosen.items(), MAX_SELECTORS)))
+            selected = sets[key] if key in sets else {name: value[name] for name in value if name not in sets}
+            self._plan.ignore(*(f"{path}.{name}" for name in islice(selected, MAX_SELECTORS, None)))
+            self._sets[path] = self._read_set(path, dict(islice(selected.items(), MAX_SELECTORS)))
         return self._sets[path]
 
     def _read_set(self, path: str, value: Mapping[str, Any]) -> tuple[dict[str, str], list[dict[str, Any]]]:
-        css = {name: self._css(each, f"{path}.{name}", name) for name, each in value.items()}
-        defaults = {name: each.get("default_value") for name, each in value.items() if isinstance(each, dict)}
+        css = {name: self._css(entry, f"{path}.{name}", name) for name, entry in value.items()}
+        defaults = {name: entry.get("default_value") for name, entry in value.items() if isinstance(entry, dict)}
         title = _title_level(value, css)
         rules: list[dict[str, Any]] = []
         content: dict[str, str] = {}
@@ -156,7 +156,7 @@ class DocSearchSelectors:
             first = sorted(content, key=lambda name: name not in _TEXTS)
             selectors["content"] = self._joined([(content[name], f"{path}.{name}") for name in first])
         excluded = read_texts(self._config.get("selectors_exclude", []), "selectors_exclude")
-        removed = [(each, f"selectors_exclude[{position}]") for position, each in enumerate(excluded)]
+        removed = [(entry, f"selectors_exclude[{position}]") for position, entry in enumerate(excluded)]
         return selectors | {"remove": self._joined(removed)}, rules
 
     def _css(self, value: Any, path: str, name: str) -> str:
@@ -246,49 +246,49 @@ def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]
     return list(dict.fromkeys(ANY.join(literals_of(pattern)) for pattern in patterns))
 
 
-def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """Return the patterns from a position to the end of its group, and the end position."""
+def _alternatives(text: str, offset: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
+    """Return the patterns from an offset to the end of its group, and the end offset."""
     patterns, current = [], [""]
-    while place < len(text) and text[place] != ")":
-        if text[place] == "|":
+    while offset < len(text) and text[offset] != ")":
+        if text[offset] == "|":
             patterns += current
-            current, place = [""], place + 1
+            current, offset = [""], offset + 1
             continue
-        is_dot = text[place] == "."
-        parts, place = _part(text, place, variables)
-        repeat = _REPEAT.match(text, place)
+        is_dot = text[offset] == "."
+        parts, offset = _element(text, offset, variables)
+        repeat = _REPEAT.match(text, offset)
         if repeat is not None:
-            place = repeat.end()
-            parts = [ANY] if is_dot and repeat[0] != "?" else _repeated(parts, repeat[0], is_last=place == len(text))
+            offset = repeat.end()
+            parts = [ANY] if is_dot and repeat[0] != "?" else _repeated(parts, repeat[0], is_last=offset == len(text))
         if len(current) * len(parts) + len(patterns) > MAX_PATTERNS:
             raise NotAPattern
         current = [before + part for before, part in product(current, parts)]
         if max(map(len, current)) > MAX_LENGTH:
             raise NotAPattern
-    return patterns + current, place
+    return patterns + current, offset
 
 
-def _part(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """Return the patterns of the element at a position, and the element's end position."""
-    character = text[place]
+def _element(text: str, offset: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
+    """Return the patterns of the element at an offset, and the element's end offset."""
+    character = text[offset]
     if character == "(":
-        group = _GROUP.match(text, place)
+        group = _GROUP.match(text, offset)
         assert group is not None
         if text.startswith("?", group.end()):
             raise NotAPattern  # A lookaround, or flags.
-        parts, place = _alternatives(text, group.end(), variables)
-        if place == len(text):
+        parts, offset = _alternatives(text, group.end(), variables)
+        if offset == len(text):
             raise NotAPattern
-        return list(variables.get(group[2] or "", parts)), place + 1
+        return list(variables.get(group[2] or "", parts)), offset + 1
     if character == "\\":
-        escaped = text[place + 1 : place + 2]
+        escaped = text[offset + 1 : offset + 2]
         if not escaped or escaped.isalnum() or escaped == ANY:
             raise NotAPattern  # A character class, or a literal star, which patterns cannot express.
-        return [escaped], place + 2
+        return [escaped], offset + 2
     if character in "[*+?{^$":
         raise NotAPattern
-    plain = _PLAIN.match(text, place)
-    return ([character], place + 1) if plain is None else ([plain[0]], plain.end())
+    plain = _PLAIN.match(text, offset)
+    return ([character], offset + 1) if plain is None else ([plain[0]], plain.end())
 
 
 def _repeated(parts: list[str], repeat: str, *, is_last: bool) -> list[str]:

@@ -31,7 +31,7 @@ WORK_SECONDS = 2.0
 LATE_WRITES = timedelta(minutes=2)
 """Time after a source's deletion during which a process that executes its run may still write documents."""
 PAUSED_SITE_RETRY = timedelta(minutes=5)
-"""Time between attempts to change the documents of a paused site."""
+"""Delay until the next attempt to change the documents of a paused site."""
 
 
 def delete_source(database: Database, account_id: int, site_id: int, source_id: str, *, keep_documents: bool) -> None:
@@ -172,7 +172,7 @@ MAX_LISTED_DOCUMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedSweep:
+class BlockedSweep:
     """Documents that a run did not find again, but was not allowed to remove.
 
     Attributes:
@@ -184,7 +184,7 @@ class RefusedSweep:
     urls: Sequence[str]
 
 
-def find_refused_sweep(session: Session, run: SourceRun | None) -> RefusedSweep | None:
+def find_blocked_sweep(session: Session, run: SourceRun | None) -> BlockedSweep | None:
     """Return the documents that ``run`` was not allowed to remove; ``None`` without such documents."""
     if run is None or run.error is None or run.error["code"] != ErrorCode.SYNC_REMOVES_TOO_MUCH:
         return None
@@ -194,4 +194,4 @@ def find_refused_sweep(session: Session, run: SourceRun | None) -> RefusedSweep 
     _, total = count_of_source(session, sync)
     ids = [identifier for _, identifier in unseen_rows(session, sync, (0, ""), MAX_LISTED_DOCUMENTS)]
     urls = [orjson.loads(stored.body)["url"] for stored in read_stored(session, sync.site_id, ids)]
-    return RefusedSweep(total, urls) if total else None
+    return BlockedSweep(total, urls) if total else None

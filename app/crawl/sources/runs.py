@@ -53,7 +53,7 @@ class ClaimState(Enum):
     """The result of a renewal."""
 
     VALID = "valid"
-    CANCELLED = "cancelled"
+    CANCELED = "cancelled"
     """The run must stop; the claim is still valid."""
     LOST = "lost"
     """The claim lapsed and another process has the run, or the run was deleted."""
@@ -268,10 +268,10 @@ def source_status(run: SourceRun | None) -> str:
 
 
 def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
-    """Claim the next run that is queued or has a lapsed claim. Returns ``None`` without such a run.
+    """Claim the next run that is queued or has a lapsed claim. Returns ``None`` if no such run exists.
 
     Accounts take turns: the next run belongs to an account with the fewest running runs. Among these accounts' waiting
-    runs, the run that has waited longest is next. Runs of suspended accounts keep waiting, except for cancelled runs,
+    runs, the run that has waited longest is next. Runs of suspended accounts keep waiting, except for canceled runs,
     which only need to be ended.
 
     Args:
@@ -318,7 +318,8 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
 
 
 _ANY_OPEN = select(SourceRun.id).where(SourceRun.status.in_(["queued", "running"])).limit(1)
-"""Built once, since idle processes ask every two seconds, and the queries of waiting runs take three times as long."""
+"""Built once, because idle workers run it every two seconds, and the queries of waiting runs take three times as long.
+"""
 
 
 def _is_waiting(moment: Any) -> Any:
@@ -340,12 +341,12 @@ def count_waiting(session: Session) -> int:
 
 
 def renew_claim(session: Session, claim: Claim) -> ClaimState:
-    """Extend a claim."""
+    """Extend a claim, and return its state."""
     run = lock_claimed_run(session, claim)
     if run is None:
         return ClaimState.LOST
     run.lease_until = now() + LEASE
-    return ClaimState.CANCELLED if run.cancelled or _is_suspended(session, run) else ClaimState.VALID
+    return ClaimState.CANCELED if run.cancelled or _is_suspended(session, run) else ClaimState.VALID
 
 
 def _is_suspended(session: Session, run: SourceRun) -> bool:

@@ -1,4 +1,4 @@
-"""Scheduled runs: due times, and queuing."""
+"""Scheduled runs: their due times, and queuing them."""
 
 from __future__ import annotations
 

@@ -220,15 +220,15 @@ def find_site_url(session: Session, site: Site, source: Source, run: SourceRun |
     if source.kind != "website" or run is None or not run.indexed + run.unchanged:
         return None
     try:
-        own, crawled = urlsplit(normalize_url(site.url)), urlsplit(source.url)
+        current, crawled = urlsplit(normalize_url(site.url)), urlsplit(source.url)
     except ValueError:
         return None  # The site's URL was changed to an invalid one after the source was added.
     urls = session.scalars(select(Source.url).where(Source.site_id == site.id)).all()
-    if own.netloc.removeprefix("www.") != crawled.netloc.removeprefix("www."):
+    if current.netloc.removeprefix("www.") != crawled.netloc.removeprefix("www."):
         return None
-    if any((own.scheme, own.netloc) == (other.scheme, other.netloc) for other in map(urlsplit, urls)):
+    if any((current.scheme, current.netloc) == (other.scheme, other.netloc) for other in map(urlsplit, urls)):
         return None
-    return own._replace(scheme=crawled.scheme, netloc=crawled.netloc).geturl()
+    return current._replace(scheme=crawled.scheme, netloc=crawled.netloc).geturl()
 
 
 def create_source(
@@ -253,7 +253,7 @@ def create_source(
     url = check_url(site, fields["url"], private_addresses=private_addresses)
     check_selectors(fields["selectors"])
     check_field_rules(fields["fields"])
-    _refuse_duplicate(session, site, fields["kind"], url)
+    _reject_duplicate(session, site, fields["kind"], url)
     moment = now()
     source_id = f"src_{secrets.token_hex(8)}"
     source = Source(
@@ -295,7 +295,7 @@ def update_source(
     if "url" in values:
         values["url"] = check_url(site, values["url"], private_addresses=private_addresses)
         if values["url"] != source.url:
-            _refuse_duplicate(session, site, source.kind, values["url"])
+            _reject_duplicate(session, site, source.kind, values["url"])
     check_selectors(values.get("selectors", {}))
     check_field_rules(values.get("fields", []))
     if values.get("schedule", source.schedule) != source.schedule:
@@ -309,7 +309,7 @@ def update_source(
     return source
 
 
-def _refuse_duplicate(session: Session, site: Site, kind: str, url: str) -> None:
+def _reject_duplicate(session: Session, site: Site, kind: str, url: str) -> None:
     query = select(Source.id).where(Source.site_id == site.id, Source.kind == kind, Source.url == url)
     if session.scalar(query) is not None:
         raise field_error("url", "taken", "is already a source of this kind")

@@ -1,4 +1,4 @@
-"""Add changes of e-mail addresses, and the links that undo them
+"""Add changes of email addresses, and the links that undo them
 
 Revision: 0011
 Follows: 0010

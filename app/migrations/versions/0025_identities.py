@@ -1,4 +1,4 @@
-"""Add OpenID Connect identities, confirmed e-mail addresses, and addresses in several accounts
+"""Add OpenID Connect identities, confirmed email addresses, and addresses in several accounts
 
 Revision: 0025
 Follows: 0024

@@ -183,12 +183,14 @@ def draw_lines(days: Sequence[Dated], lines: Sequence[Line], levels: Sequence[fl
 
 
 def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> LineChart:
-    """Create the chart of daily rates, oldest day first. Its axis ends at a round number that no rate exceeds."""
+    """Create the chart of daily rates, oldest day first. Its axis ends at a round number that is at least the highest
+    rate.
+    """
     rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
     if has_clicks:
         rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
-    most = max((rate for _, values in rates.values() for rate in values if rate is not None), default=0.0)
-    top = next(level for level in _TOPS if most <= level)
+    highest = max((rate for _, values in rates.values() for rate in values if rate is not None), default=0.0)
+    top = next(level for level in _TOPS if highest <= level)
     lines = [
         Line(name, label, line_path(values, top), _rate_sentence(label, values))
         for name, (label, values) in rates.items()
@@ -241,15 +243,15 @@ def levels_of(top: int) -> tuple[int, ...]:
     return (top, 0) if top % parts else tuple(top * part // parts for part in range(parts, -1, -1))
 
 
-def nice_ceiling(most: int) -> int:
-    """Return the smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, as the end of an axis."""
-    if most <= 4:
+def nice_ceiling(largest: int) -> int:
+    """Return the smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``largest``, as the end of an axis."""
+    if largest <= 4:
         return 4
-    magnitude: int = 10 ** int(log10(most))
+    magnitude: int = 10 ** int(log10(largest))
     for step in (1, 2, 3, 4, 5, 6, 8, 10):
-        if most <= step * magnitude:
+        if largest <= step * magnitude:
             return step * magnitude
-    return ceil(most / magnitude) * magnitude
+    return ceil(largest / magnitude) * magnitude
 
 
 def _summary(series: Sequence[Day]) -> str:

@@ -53,11 +53,11 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
 
 
 MAJOR_FIGURES = 4
-"""Number of figures that have a card. On the dashboard and on the overview of a site, there are no others."""
+"""Number of figures that have a card. The dashboard and the overview of a site show only these."""
 MIN_POINTS = 3
 """Minimum number of days for a line; fewer look like a trend without being one."""
 MAX_SHARE = 10
-"""Relative change from which a percentage no longer says anything: 2,145% more."""
+"""Relative change above which a percentage is not meaningful, such as “2,145% more”."""
 MIN_CHANGE = 0.05
 """Relative change from which a figure is marked as better or worse."""
 
@@ -138,7 +138,7 @@ def _rate(label: str, value: float | None, before: float | None, *, less_is_bett
 
 
 def _tone(value: float, before: float, less_is_better: bool) -> str:
-    """Judge a change; empty for one that is smaller than :data:`MIN_CHANGE`."""
+    """Return the tone of a change; empty for a change smaller than :data:`MIN_CHANGE`."""
     if before and abs(value - before) / before < MIN_CHANGE:
         return ""
     return "better" if (value < before) == less_is_better else "worse"

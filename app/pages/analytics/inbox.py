@@ -222,12 +222,12 @@ def save_pin(site_id: int) -> Response:
 
 
 def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = None) -> str:
-    query, chosen = _query(values), values.get("id", "")
+    query, chosen_id = _query(values), values.get("id", "")
     search_text = _searchable(values.get("find", "")) or query
     result, effect = None, None
-    if chosen and error is None:
+    if chosen_id and error is None:
         try:
-            remedy = load_values(PinRemedySchema(), {"q": query, "id": chosen})
+            remedy = load_values(PinRemedySchema(), {"q": query, "id": chosen_id})
             _check_known(site, remedy["id"])
             effect = _effect(site, query, _valid(pin_document(_settings(site), query, remedy["id"])))
         except ApiError as problem:
@@ -240,7 +240,7 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
         query=query,
         search_text=search_text,
         found=result,
-        chosen=chosen,
+        chosen_id=chosen_id,
         effect=effect,
         pinned=site_record(site).settings.pinned.get(query, ()),
         problem=_problem_sentence(error),

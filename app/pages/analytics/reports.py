@@ -115,7 +115,7 @@ CHANNEL_NAMES = {
     "agent": "AI agents",
 }
 SHOWN_PERIOD = "28d"
-"""The period that pages show unless another one is chosen: in whole weeks, its weekdays compare with those before."""
+"""Period that pages show by default: whole weeks, so that its weekdays match those of the preceding period."""
 PERIOD_TEXTS = {name: f"{PERIODS[name]} days" for name in ("7d", SHOWN_PERIOD, "90d")}
 """The periods that pages offer. Links with another one show its dates."""
 

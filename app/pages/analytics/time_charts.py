@@ -34,7 +34,7 @@ def draw_searches(
 ) -> Chart:
     """Create the chart of a period's searches: by hour in the first week with searches, otherwise by day.
 
-    One or two bars at the edge of a month say nothing.
+    In the first week, a chart by day would be only a few bars at the edge.
     """
     days = since_first_search(analytics.series)
     is_first_week = 0 < len(days) < WEEK and not analytics.previous.total_searches

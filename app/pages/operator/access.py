@@ -53,7 +53,7 @@ def _code_form(error: ApiError | None = None) -> str:
 
 
 def enter_code() -> Response:
-    """Open the area to the session by giving a code."""
+    """Check an operator's code, and open the operator area to the session."""
     refill_on_error(_code_form)
     give_code(runtime(), current_client(), current_caller(), **read_form(SessionCodeSchema()))
     return see_other(OPERATOR_AREA)

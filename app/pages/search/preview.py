@@ -97,10 +97,10 @@ def _groups_of(
 
 
 def _toggled(chosen: Sequence[tuple[str, str]], field: str, value: str) -> str:
-    rest = [pair for pair in chosen if pair != (field, value)]
-    if len(rest) == len(chosen):
-        rest.append((field, value))
-    return _search_address(rest)
+    others = [pair for pair in chosen if pair != (field, value)]
+    if len(others) == len(chosen):
+        others.append((field, value))
+    return _search_address(others)
 
 
 def _search_address(chosen: Sequence[tuple[str, str]], page: int = 1) -> str:
@@ -253,7 +253,7 @@ class LastChange:
     document: TunedDocument
     words: str
     undo: str
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,8 @@ def _read_tuning(session: Session, site: Site, query: str) -> Tuning:
         return [TunedDocument(id, titles.get(id, id), id in titles) for id in ids]
 
     last = [
-        LastChange(each, _CHANGES[action], _OPPOSITES[action], _place(request.args)) for each in documents(changed_ids)
+        LastChange(each, _CHANGES[action], _OPPOSITES[action], _position(request.args))
+        for each in documents(changed_ids)
     ]
     return Tuning(documents(listed_ids["pinned"]), documents(listed_ids["hidden"]), last[0] if last else None)
 
@@ -307,17 +308,19 @@ def _change_tuning(site_id: int, search: str) -> Response:
         raise field_error("q", "invalid", "must be the query that found the page")
     if not 0 < len(document_id) <= MAX_ID_LENGTH or "\x00" in document_id:
         raise field_error("id", "invalid", "must be the id of a page")
-    place = _place(form)
+    position = _position(form)
     if action in _ADDS:
-        settings_operations.add_result(runtime(), current_caller(), site_id, _ADDS[action], query, document_id, place)
-        place = 0
+        settings_operations.add_result(
+            runtime(), current_caller(), site_id, _ADDS[action], query, document_id, position
+        )
+        position = 0
     elif action in _REMOVES:
-        place = settings_operations.remove_result(
+        position = settings_operations.remove_result(
             runtime(), current_caller(), site_id, _REMOVES[action], query, document_id
         )
     else:
         raise ApiError(ErrorCode.VALIDATION_FAILED, "The form doesn’t contain an action.")
-    return see_other(f"{search}&{urlencode({'done': action, 'document': document_id, 'place': place})}")
+    return see_other(f"{search}&{urlencode({'done': action, 'document': document_id, 'place': position})}")
 
 
 def _explain_rejection(error: ApiError) -> str:
@@ -339,6 +342,6 @@ def _title(body: bytes) -> str:
     return str(fields["title"] or fields["url"])
 
 
-def _place(values: Mapping[str, str]) -> int:
+def _position(values: Mapping[str, str]) -> int:
     text = values.get("place", "")
     return min(int(text), MAX_PINNED_IDS) if text.isascii() and text.isdigit() and len(text) < 5 else 0

@@ -188,7 +188,7 @@ class Line:
 
 def lines_of(text: str) -> list[Line]:
     """Return the nonblank lines of a field."""
-    return [Line(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return [Line(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 _GLOBS = ("include", "exclude")

@@ -361,7 +361,7 @@ def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
         groups[short] = groups.get(short, 0) + count
     ordered = sorted(groups.items(), key=lambda group: -group[1])
     parts_skipped = [f"{number(count)} {short}" for short, count in ordered[:MAX_REASONS]]
-    rest = sum(count for _, count in ordered[MAX_REASONS:])
-    if rest:
-        parts_skipped.append(f"{number(rest)} for other reasons")
+    other_count = sum(count for _, count in ordered[MAX_REASONS:])
+    if other_count:
+        parts_skipped.append(f"{number(other_count)} for other reasons")
     return f"{', '.join(parts)}, {number(total)} skipped: {', '.join(parts_skipped)}.{dead_sentence}"

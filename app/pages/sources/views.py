@@ -13,7 +13,7 @@ from app.clock import now
 from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.run.preview import Preview
 from app.crawl.sources import runs, sources
-from app.crawl.sources.removal import find_refused_sweep
+from app.crawl.sources.removal import find_blocked_sweep
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.operations import sources as source_operations
@@ -84,7 +84,7 @@ def show_source(site_id: int, source_id: str) -> str:
         listed_runs, total = runs.list_runs(session, source, limit=SHOWN_RUNS, offset=0)
         newest = listed_runs[0] if listed_runs else None
         report = _report(session, newest)
-        sweep = find_refused_sweep(session, newest)
+        sweep = find_blocked_sweep(session, newest)
         site_url = sources.find_site_url(session, site, source, newest)
     return render(
         "source.html",
@@ -205,7 +205,7 @@ def _refresh(source_runs: Sequence[SourceRun]) -> int | None:
     if not ages:
         return None
     age = min(ages)
-    return next((seconds for most, seconds in _REFRESHED if age < most), _SELDOM)
+    return next((seconds for max_age, seconds in _REFRESHED if age < max_age), _SELDOM)
 
 
 def _find_source(session: Session, site_id: int, source_id: str) -> tuple[Site, Source]:

@@ -328,7 +328,7 @@ def _end_engine_credentials(session: Session, key: Key) -> None:
 
 
 def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
-    """Whether ``expires_at`` is before ``before``, where ``None`` means never."""
+    """Whether one expiry is earlier than another; ``None`` means that a key never expires."""
     return expires_at is not None and (before is None or expires_at < before)
 
 

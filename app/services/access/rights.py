@@ -17,7 +17,7 @@ class Role(StrEnum):
     EDITOR = "editor"
     """Changes sites, documents, settings, keys, sources, and the inbox."""
     OWNER = "owner"
-    """Everything, including members, the audit log, and deleting the account."""
+    """Does everything, including managing members, reading the audit log, and deleting the account."""
 
     def covers(self, needed: Role) -> bool:
         """Whether this role includes the rights of ``needed``."""

@@ -111,7 +111,7 @@ def start_session(
 
 
 def _shortened(address: str) -> str:
-    """Return the /24 network of an IPv4 address. IPv6 clients are already identified by network."""
+    """``"192.0.2.7" -> "192.0.2.0/24"``; IPv6 clients are already identified by network."""
     try:
         # Enough for members to recognize their sessions, without storing personal data that is not needed.
         return str(ipaddress.IPv4Network(f"{address}/24", strict=False))

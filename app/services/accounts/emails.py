@@ -42,7 +42,7 @@ from app.tokens import hash_token, read_signed, sign
 from app.wording import moment_text
 
 RESET_KIND = "password_reset"
-"""Kind of the emails in the queue."""
+"""Kind of password reset emails in the queue."""
 RESET_VALID_FOR = timedelta(minutes=30)
 """Lifetime of a link."""
 RESET_PAUSE = timedelta(minutes=10)
@@ -85,7 +85,7 @@ def _write_reset(session: Session, settings: Settings, email: QueuedEmail) -> Co
 
 
 def _new_link(settings: Settings, path: str) -> tuple[str, str]:
-    """Return the URL of a new link, and the hash of its token, which is created when the email is sent."""
+    """Return the URL of a new link, and the hash of its token. Links are created when the email is sent."""
     token = secrets.token_urlsafe(32)
     return f"{settings.public_url}{path}?token={token}", hash_token(token, settings.secret_key)
 

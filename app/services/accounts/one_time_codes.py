@@ -23,7 +23,7 @@ from app.tokens import hash_token
 from app.wording import counted
 
 KIND = "one_time_codes"
-"""Kind of the emails in the queue."""
+"""Kind of emails about two-factor authentication in the queue."""
 SET_UP_FOR = timedelta(minutes=15)
 """Time within which the first code of a new app must be entered."""
 RECOVERY_CODES = 10
@@ -170,7 +170,7 @@ def _step_of(app: pyotp.TOTP, code: str) -> int | None:
 
 
 def _normal(code: str) -> str:
-    """Remove spaces and hyphens that people add or omit."""
+    """``"123 456" -> "123456"``, ``"123456-789012" -> "123456789012"``"""
     return "".join(code.split()).replace("-", "").lower()
 
 

@@ -1,7 +1,7 @@
-"""Strength of new passwords: not a common one, not a pattern, and not the member's name or email address.
+"""Strength of new passwords: no common password, no pattern, and not the member's name or email address.
 
-NIST SP 800-63B asks for such a check instead of rules about digits and symbols. zxcvbn estimates the number of
-guesses for an attacker who knows leaked passwords, dictionaries, names, keyboards, dates, and the member.
+NIST SP 800-63B asks for such a check instead of rules about digits and symbols. zxcvbn estimates the number of guesses
+for an attacker who knows leaked passwords, dictionaries, names, keyboards, dates, and the member.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.errors import field_error
 MIN_GUESSES = 10**8
 """Estimated guesses that zxcvbn requires for its second-best score, safely unguessable."""
 MAX_CHECKED_CHARACTERS = 32
-"""Length of the checked beginning. The check takes up to 0.2 s for it and, on one core, 2 s for 110 characters."""
+"""Number of a password's first characters that are checked: 32 take up to 0.2 s, and 110 would take 2 s of one core."""
 
 
 def reject_weak_password(field: str, password: str, *personal: str) -> None:

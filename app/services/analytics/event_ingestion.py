@@ -333,9 +333,9 @@ class WaitingEvents:
         return {path.name.removesuffix(SUFFIX): path for path in self._directory.glob(f"*{SUFFIX}")}
 
     def _moved_up_to(self, journals: Collection[str]) -> dict[str, int]:
-        places = select(EventJournal.id, EventJournal.position).where(EventJournal.id.in_(journals))
+        positions = select(EventJournal.id, EventJournal.position).where(EventJournal.id.in_(journals))
         with self._database.read() as session:
-            return {row.id: row.position for row in session.execute(places)}
+            return {row.id: row.position for row in session.execute(positions)}
 
     @staticmethod
     def _count(path: Path, start: int, before: _Counted | None) -> _Counted:

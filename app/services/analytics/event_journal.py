@@ -143,7 +143,7 @@ class Journal:
         self.close()
 
 
-def left_journals(directory: Path) -> Iterator[Journal]:
+def abandoned_journals(directory: Path) -> Iterator[Journal]:
     """Yield the journals in ``directory`` whose processes are dead, each locked until the next is requested."""
     try:
         paths = sorted(directory.iterdir())

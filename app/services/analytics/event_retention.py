@@ -164,7 +164,7 @@ def _erase(
     site_id: int,
     table: type[E],
     query: Select[E],
-    take: Callable[[Sequence[E], Changes, Session], None],
+    subtract: Callable[[Sequence[E], Changes, Session], None],
     today: int,
 ) -> int:
     """Delete events in steps and subtract them from the roll-ups with ``take``. Returns their number."""
@@ -178,7 +178,7 @@ def _erase(
             ids = [event.id for event in events]
             session.execute(delete(table).where(table.id.in_(ids)).execution_options(synchronize_session=False))
             changes = Changes()
-            take(events, changes, session)
+            subtract(events, changes, session)
             apply_changes(session, changes, today)
             total += len(events)
 

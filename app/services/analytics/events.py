@@ -140,12 +140,12 @@ class EventRecorder:
                 self._unlogged, self._log_lost_at = 0, time.monotonic() + LOST_LOG_SECONDS
 
     def _open_journal(self) -> Journal:
-        fresh = Journal.create(self._directory)
+        new_journal = Journal.create(self._directory)
         if self._journal is not None:
             # Not closed here, because the thread that moves events may be reading it.
             self._given_up.append(self._journal)
-        self._journal = fresh
-        return fresh
+        self._journal = new_journal
+        return new_journal
 
     def start(self) -> None:
         """Start the thread that moves events, takes over journals, and deletes old events, unless it is running."""
@@ -252,7 +252,7 @@ class EventRecorder:
         while self._given_up:
             # Closing a journal releases its lock, so that it is taken over like the journal of a dead process.
             self._given_up.pop().close()
-        return self._mover.move_left()
+        return self._mover.move_abandoned()
 
 
 def _log_failure(error: Exception) -> None:

@@ -28,10 +28,10 @@ SEARCHES_PER_WEEKDAY, SEARCHES_PER_WEEKEND_DAY = (24, 44), (7, 14)
 """Least and most searches of a day."""
 
 _SESSIONS = "~example-"
-"""Beginning of the session IDs of example visitors. The search box makes none like them."""
+"""Prefix of the session IDs of example visitors. The search box never creates such IDs."""
 _CLICK_RATE = 0.68
 _NEXT_POSITION = 0.4
-"""Probability that a visitor who clicks passes over a hit."""
+"""Probability that a visitor who clicks skips a hit."""
 _HOURS = (1, 1, 1, 1, 1, 2, 3, 6, 12, 18, 19, 16, 12, 15, 18, 17, 14, 10, 7, 6, 5, 4, 3, 2)
 """Weights of the hours of a UTC day."""
 
@@ -76,15 +76,17 @@ def _make_entries(site_id: int, results: dict[str, ExampleResult], moment: datet
         busy = SEARCHES_PER_WEEKDAY if begins.weekday() < 5 else SEARCHES_PER_WEEKEND_DAY
         for _ in range(round(chance.randint(*busy) * (0.7 + 0.6 * day / DAYS))):
             hour = chance.choices(range(24), _HOURS)[0]
-            at = begins + timedelta(hours=hour, seconds=chance.uniform(0, 3600))
+            searched_at = begins + timedelta(hours=hour, seconds=chance.uniform(0, 3600))
             session_id = f"{_SESSIONS}{chance.randrange(VISITORS)}"
             (query,) = chance.choices(queries, weights)
             is_clicked, position = chance.random() < _CLICK_RATE, 1
             while chance.random() < _NEXT_POSITION and position < 8:
                 position += 1
             milliseconds = round(chance.lognormvariate(2.1, 0.4))
-            if at < moment:
-                yield from _search(site_id, session_id, query, results[query], at, milliseconds, is_clicked, position)
+            if searched_at < moment:
+                yield from _search(
+                    site_id, session_id, query, results[query], searched_at, milliseconds, is_clicked, position
+                )
 
 
 def _search(
@@ -92,21 +94,22 @@ def _search(
     session_id: str,
     query: str,
     result: ExampleResult,
-    at: datetime,
+    moment: datetime,
     milliseconds: int,
     is_clicked: bool,
     position: int,
 ) -> Iterator[Event]:
-    occurred_at = to_microseconds(at)
+    occurred_at = to_microseconds(moment)
     visitor = session_visitor(site_id, session_id)
     yield SearchEvent(
-        site_id, query, result.total, at, session_id, milliseconds, result.matched, visitor, "box", "/docs",
+        site_id, query, result.total, moment, session_id, milliseconds, result.matched, visitor, "box", "/docs",
         recorded_at=occurred_at,
     )  # fmt: skip
     if is_clicked and position <= len(result.document_ids):
         key = session_search_key(session_id, query, occurred_at // DAY_MICROSECONDS)
         yield Click(
-            site_id, key, query, result.document_ids[position - 1], position, at + timedelta(seconds=4), None, visitor,
+            site_id, key, query, result.document_ids[position - 1], position, moment + timedelta(seconds=4), None,
+            visitor,
             "box", session_id,
         )  # fmt: skip
 
@@ -117,7 +120,7 @@ def find_site_with_examples(session: Session, sites: Sequence[Site]) -> Site | N
 
 
 def remove_examples(database: Database, site: Site, retention_days: int) -> None:
-    """Erase the example searches and clicks of a site. Those of its visitors remain.
+    """Erase the example searches and clicks of a site. Searches and clicks of its real visitors remain.
 
     Args:
         retention_days: As for :func:`~app.services.analytics.event_retention.erase_visitor`.

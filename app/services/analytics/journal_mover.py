@@ -13,7 +13,7 @@ from app.models import EventJournal
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_journal import Journal, directory_id, finished_journal, left_journals
+from app.services.analytics.event_journal import Journal, abandoned_journals, directory_id, finished_journal
 from app.storage.database import ROW_LOCK, Database
 
 PORTION_BYTES = 131_072
@@ -55,10 +55,10 @@ class JournalMover:
             position = end
         return moved, position
 
-    def move_left(self) -> int:
+    def move_abandoned(self) -> int:
         """Move and delete the journals that no living process uses. Returns the number of moved events."""
         moved = 0
-        for journal in left_journals(self._directory):
+        for journal in abandoned_journals(self._directory):
             moved += self.move_all(journal, ended=True)[0]
             self.finish(journal)
         return moved

@@ -99,8 +99,8 @@ def get_query_analytics(
     last = (today - EPOCH).days
     days = range(last - period_days + 1, last + 1)
     with snapshot(session) as session:
-        own = Site.id == site_id, Site.account_id == account_id, Site.deleted_at.is_(None)
-        if session.scalar(select(Site.id).where(*own)) is None:
+        own_site = Site.id == site_id, Site.account_id == account_id, Site.deleted_at.is_(None)
+        if session.scalar(select(Site.id).where(*own_site)) is None:
             raise ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
         counts_by_day = _query_days(session, site_id, query, days)
         documents = _clicked_documents(session, site_id, query, days)

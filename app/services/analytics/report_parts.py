@@ -148,24 +148,24 @@ def list_clicked_pages(session: Session, span: Span, limit: int) -> list[Clicked
     clicks: ColumnElement[Any]
     positioned: ColumnElement[Any]
     positions: ColumnElement[Any]
-    chosen: list[ColumnElement[bool]]
+    conditions: list[ColumnElement[bool]]
     if span.channel is None:
         table: type[ClickDay | SearchClick] = ClickDay
         clicks, positioned = func.sum(ClickDay.clicks), func.sum(ClickDay.positioned_clicks)
         positions = func.sum(ClickDay.click_positions)
-        chosen = [ClickDay.day.between(span.first, span.last)]
+        conditions = [ClickDay.day.between(span.first, span.last)]
     else:
         table = SearchClick
         clicks, positioned = func.count(), func.count(SearchClick.position)
         positions = func.coalesce(func.sum(SearchClick.position), 0)
-        chosen = [
+        conditions = [
             SearchClick.occurred_at >= from_microseconds(span.first * DAY_MICROSECONDS),
             SearchClick.occurred_at < from_microseconds((span.last + 1) * DAY_MICROSECONDS),
             SearchClick.channel == span.channel,
         ]
     query = (
         select(table.site_id, table.document_id, clicks, positioned, positions)
-        .where(table.site_id.in_(span.site_ids), *chosen)
+        .where(table.site_id.in_(span.site_ids), *conditions)
         .group_by(table.site_id, table.document_id)
         .order_by(clicks.desc(), table.site_id, table.document_id)
     )

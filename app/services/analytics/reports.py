@@ -203,7 +203,7 @@ _RANKINGS = (
     ("partial_results", "partial_results > 0"),
     ("searches", NO_CLICKS),
 )
-"""Lists of queries: the column that ranks each one, and the SQL condition that selects its queries."""
+"""Lists of queries: for each, the column by which it is sorted, and the SQL condition that selects its queries."""
 
 
 def get_analytics(
@@ -300,8 +300,8 @@ def snapshot(session: Session) -> Iterator[Session]:
     if bind.dialect.name == "sqlite":
         yield session
         return
-    with Session(bind.engine.execution_options(isolation_level="REPEATABLE READ")) as fresh:
-        yield fresh
+    with Session(bind.engine.execution_options(isolation_level="REPEATABLE READ")) as separate:
+        yield separate
 
 
 def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[list[QueryCount]]]:

@@ -43,14 +43,14 @@ MAX_PAGES = 500
 """Maximum number of rows for individual pages, per site and day. Searches from other pages share one row."""
 
 Origins = dict[tuple[int, int, str, str], list[int]]
-"""(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
+"""Maps (site, day, channel, page) to one number for each of ``SITE_KINDS``."""
 
 _ORIGIN_KEY = ("site_id", "day", "channel", "page")
 _ORIGIN_COLUMNS = "site_id:int day:int channel:text page:text"
 
 
-_SITE_PLACES = {kind: place for place, kind in enumerate(SITE_KINDS)}
-_QUERY_PLACES = {kind: place for place, kind in enumerate(QUERY_KINDS)}
+_SITE_COLUMNS = {kind: column for column, kind in enumerate(SITE_KINDS)}
+_QUERY_COLUMNS = {kind: column for column, kind in enumerate(QUERY_KINDS)}
 
 
 @dataclass(slots=True)
@@ -58,21 +58,21 @@ class Changes:
     """Changes to add to the roll-ups, or to subtract from them."""
 
     days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SITE_KINDS)))
-    """(site, day) to a number for each of ``SITE_KINDS``."""
+    """Maps (site, day) to one number for each of ``SITE_KINDS``."""
     queries: dict[tuple[int, int, str], list[int]] = field(
         default_factory=lambda: defaultdict(lambda: [0] * len(QUERY_KINDS))
     )
-    """(site, day, query) to a number for each of ``QUERY_KINDS``."""
+    """Maps (site, day, query) to one number for each of ``QUERY_KINDS``."""
     documents: dict[ClickKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
     """Clicks, clicks with a reported position, and the sum of these positions, by click key."""
     anchors: dict[tuple[ClickKey, str], int] = field(default_factory=lambda: defaultdict(int))
     """Clicks that led to a section of the document, by its anchor."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
-    """Numbers of events by visit."""
+    """Number of events of each visit."""
     origins: Origins = field(default_factory=lambda: defaultdict(lambda: [0] * len(SITE_KINDS)))
-    """(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
+    """Maps (site, day, channel, page) to one number for each of ``SITE_KINDS``."""
     runs: dict[tuple[int, int, str], int] = field(default_factory=dict)
-    """(site, day, query) to ``QueryDay.last_run``."""
+    """Maps (site, day, query) to ``QueryDay.last_run``."""
 
     def add_search(self, search: SearchEvent | StoredEvent, sign: int = 1) -> None:
         """Count one search, or subtract it with ``sign=-1``."""
@@ -85,7 +85,7 @@ class Changes:
         elif search.matched == PARTIAL:
             counts["partial_results"] = sign
         if search.channel != AGENT:
-            self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
+            self._add(self.queries[site_id, day, query], _QUERY_COLUMNS, counts)
         if search.response_ms is not None:
             counts |= {"responses": sign, "response_ms": sign * search.response_ms}
         if search.mixed:
@@ -123,8 +123,8 @@ class Changes:
             first: Whether it is the first click of its search.
         """
         site_id, day, query, _ = key
-        for place, number in enumerate((1, position is not None, position or 0)):
-            self.documents[key][place] += sign * number
+        for column, number in enumerate((1, position is not None, position or 0)):
+            self.documents[key][column] += sign * number
         if anchor is not None:
             self.anchors[key, anchor] += sign
         counts = {"clicks": sign}
@@ -132,20 +132,20 @@ class Changes:
             counts["clicked_searches"] = sign
         if position is not None:
             counts |= {"positioned_clicks": sign, "click_positions": sign * position}
-        self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
+        self._add(self.queries[site_id, day, query], _QUERY_COLUMNS, counts)
         self._add_to_site(site_id, day, channel, None, counts)
 
     def _add_to_site(
         self, site_id: int, day: int, channel: str | None, page: str | None, counts: Mapping[str, int]
     ) -> None:
-        self._add(self.days[site_id, day], _SITE_PLACES, counts)
+        self._add(self.days[site_id, day], _SITE_COLUMNS, counts)
         if channel is not None:
-            self._add(self.origins[site_id, day, channel, page or ""], _SITE_PLACES, counts)
+            self._add(self.origins[site_id, day, channel, page or ""], _SITE_COLUMNS, counts)
 
     @staticmethod
-    def _add(numbers: list[int], places: Mapping[str, int], counts: Mapping[str, int]) -> None:
+    def _add(numbers: list[int], columns: Mapping[str, int], counts: Mapping[str, int]) -> None:
         for kind, number in counts.items():
-            numbers[places[kind]] += number
+            numbers[columns[kind]] += number
 
 
 def lock_sites(session: Session, site_ids: Iterable[int]) -> None:
@@ -171,7 +171,7 @@ def apply_changes(session: Session, changes: Changes, today: int) -> None:
         today: The current UTC day.
     """
     for (site_id, day, query, kind), number in change_visits(session, changes.visits, today - LONGEST_PERIOD).items():
-        changes.queries[site_id, day, query][_QUERY_PLACES[kind]] += number
+        changes.queries[site_id, day, query][_QUERY_COLUMNS[kind]] += number
     _add_to_site_days(session, changes)
     _add_to_query_days(session, {key: counts for key, counts in changes.queries.items() if any(counts)})
     _add_to_click_days(session, changes)

@@ -80,10 +80,10 @@ def count_by_hour(
         .where(*_searches_of(span, first))
         .group_by(hour)
     )
-    counts = {int(at): (count, int(zero_results)) for at, count, zero_results in rows}
+    counts = {int(hour_number): (count, int(zero_results)) for hour_number, count, zero_results in rows}
     return [
-        HourCount(day.date, hour_of_day, *counts.get((first + place) * HOURS + hour_of_day, (0, 0)))
-        for place, day in enumerate(days)
+        HourCount(day.date, hour_of_day, *counts.get((first + index) * HOURS + hour_of_day, (0, 0)))
+        for index, day in enumerate(days)
         for hour_of_day in range(HOURS)
     ]
 
@@ -133,8 +133,8 @@ def _read(session: Session, span: Span, series: Sequence[DayCount]) -> SearchTim
     ).all()
     by_hour = [0] * HOURS
     by_day: dict[int, Counter[int]] = {}
-    for at, response_ms, count in rows:
-        day, hour_of_day = divmod(int(at), HOURS)
+    for hour_number, response_ms, count in rows:
+        day, hour_of_day = divmod(int(hour_number), HOURS)
         by_hour[hour_of_day] += count
         if response_ms is not None:
             by_day.setdefault(day, Counter())[response_ms] += count

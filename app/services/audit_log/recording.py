@@ -179,11 +179,11 @@ def _bounded(changes: Sequence[Change]) -> list[Change]:
     bounded = list(changes)
     sizes = [len(orjson.dumps(change)) for change in bounded]
     total = sum(sizes)
-    for place in sorted(range(len(bounded)), key=sizes.__getitem__, reverse=True):
+    for index in sorted(range(len(bounded)), key=sizes.__getitem__, reverse=True):
         if total <= MAX_CHANGES_BYTES:
             break
-        bounded[place] = {"field": bounded[place]["field"]}
-        total += len(orjson.dumps(bounded[place])) - sizes[place]
+        bounded[index] = {"field": bounded[index]["field"]}
+        total += len(orjson.dumps(bounded[index])) - sizes[index]
     return bounded
 
 
@@ -210,8 +210,8 @@ def _change(field: str, before: Any, after: Any) -> Change:
     return {"field": field, "before": _brief(before), "after": _brief(after)}
 
 
-def _without(items: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    other_values = {orjson.dumps(item) for item in others}
+def _without(items: Sequence[Any], removed: Sequence[Any]) -> list[Any]:
+    other_values = {orjson.dumps(item) for item in removed}
     return [item for item in items if orjson.dumps(item) not in other_values]
 
 

@@ -141,8 +141,8 @@ class LocalEmbedder:
         """See :class:`~app.services.embedding.embedder.Embedder`."""
         deadline = time.monotonic() + timeout_seconds
         parts = [
-            self._ask("documents", texts[at : at + MAX_TEXTS_PER_REQUEST], deadline)
-            for at in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
+            self._ask("documents", texts[start : start + MAX_TEXTS_PER_REQUEST], deadline)
+            for start in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
         ]
         return np.concatenate([np.empty((0, self.dimension), np.float32), *parts])
 

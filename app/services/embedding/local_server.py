@@ -123,7 +123,7 @@ def load_minilm() -> Encode:
     return encode
 
 
-def own_folder(name: str, folder: Path) -> Path:
+def manual_folder(name: str, folder: Path) -> Path:
     """Return the folder in which an operator may put the files of a fastembed model by hand."""
     return folder / MODELS / name.rpartition("/")[2]
 
@@ -144,13 +144,13 @@ def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -
     if local_files_only:  # Its error lists the missing files; the log adds nothing.
         logger.disable("fastembed")
     options = {}
-    own = own_folder(name, folder)
-    if own.is_dir():
-        options["specific_model_path"] = str(own)
+    manual = manual_folder(name, folder)
+    if manual.is_dir():
+        options["specific_model_path"] = str(manual)
         files = next(model for model in TextEmbedding.list_supported_models() if model["model"] == name)
         required = ("tokenizer.json", "tokenizer_config.json", files["model_file"], *files["additional_files"])
-        if missing := [file for file in required if not (own / file).is_file()]:
-            raise ModelFileError(f"{own} lacks {', '.join(missing)}")
+        if missing := [file for file in required if not (manual / file).is_file()]:
+            raise ModelFileError(f"{manual} lacks {', '.join(missing)}")
     try:
         return TextEmbedding(
             name,
@@ -229,7 +229,7 @@ def serve(address: Path, load: Callable[[], Encode], *, idle_seconds: float = ID
     with _listen(address.name) as listener:
         # One text of each kind at a time. A query never waits for a document, and its thread has the higher priority.
         turns = {"query": threading.Lock(), "documents": threading.Lock()}
-        places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
         def work(connection: socket.socket) -> None:
             try:
@@ -237,7 +237,7 @@ def serve(address: Path, load: Callable[[], Encode], *, idle_seconds: float = ID
                 with connection, contextlib.suppress(OSError, EOFError):
                     _respond(connection, encode, turns)
             finally:
-                places.release()
+                slots.release()
 
         listener.settimeout(idle_seconds)
         while True:
@@ -246,7 +246,7 @@ def serve(address: Path, load: Callable[[], Encode], *, idle_seconds: float = ID
             except TimeoutError:
                 return
             # A closed connection tells the client to try again later.
-            if places.acquire(blocking=False):
+            if slots.acquire(blocking=False):
                 threading.Thread(target=work, args=(connection,), daemon=True).start()
             else:
                 connection.close()

@@ -25,7 +25,7 @@ MAX_TEXTS_PER_REQUEST = 32
 """Texts per request, the limit of text-embeddings-inference."""
 MAX_RESPONSE_BYTES = 8_388_608
 REJECTIONS = frozenset({400, 413, 422})
-"""Status codes with which servers reject texts that are too long or otherwise unacceptable."""
+"""Status codes with which servers reject texts, for example because they are too long."""
 MAX_CONCURRENT_QUERIES = 4
 QUERY_SECONDS = 5.0
 """Seconds that a query may take, even if its search stops waiting earlier, so that its connection can be reused."""
@@ -90,8 +90,8 @@ class RemoteEmbedder:
             return np.empty((0, 0), np.float32)
         deadline = time.monotonic() + timeout_seconds
         parts = [
-            self._ask(texts[at : at + MAX_TEXTS_PER_REQUEST], min(deadline, time.monotonic() + REQUEST_SECONDS))
-            for at in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
+            self._ask(texts[start : start + MAX_TEXTS_PER_REQUEST], min(deadline, time.monotonic() + REQUEST_SECONDS))
+            for start in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
         ]
         # The server changed its model between two requests.
         if len({part.shape[1] for part in parts}) > 1:
@@ -104,8 +104,8 @@ class RemoteEmbedder:
         self._session.close()
 
     def _ask(self, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
-        whole = [text.encode(errors="replace").decode() for text in texts]  # Lone surrogates cannot be encoded.
-        body = orjson.dumps({"model": self._model, "input": whole, "encoding_format": "float"})
+        encodable = [text.encode(errors="replace").decode() for text in texts]  # Lone surrogates cannot be encoded.
+        body = orjson.dumps({"model": self._model, "input": encodable, "encoding_format": "float"})
         seconds = deadline - time.monotonic()
         if seconds <= 0:
             raise EmbedderUnavailable(f"{self._host} does not respond in time")
@@ -152,10 +152,10 @@ def _read_vectors(response: Any, count: int) -> NDArray[np.float32]:
     Raises:
         ValueError, TypeError, LookupError: The response is malformed, or has the wrong number of vectors.
     """
-    placed = {dict(item).get("index", place): item["embedding"] for place, item in enumerate(response["data"])}
-    if len(response["data"]) != count or placed.keys() != set(range(count)):
+    embeddings = {dict(item).get("index", index): item["embedding"] for index, item in enumerate(response["data"])}
+    if len(response["data"]) != count or embeddings.keys() != set(range(count)):
         raise ValueError("it does not contain one vector for each text")
-    vectors = np.asarray([placed[place] for place in range(count)], dtype=np.float64)
+    vectors = np.asarray([embeddings[index] for index in range(count)], dtype=np.float64)
     if vectors.ndim != 2 or not vectors.shape[1]:
         raise ValueError("its vectors are not lists of numbers")
     peaks = np.abs(vectors).max(axis=1, keepdims=True)

@@ -200,23 +200,23 @@ class Vectorizer:
             bodies = read_bodies(session, site_id, [id for _, id in pending])
         chunks: dict[tuple[int, str], list[str]] = {}
         count = 0
-        for place, body in sorted(bodies.items()):
+        for document, body in sorted(bodies.items()):
             texts = chunks_of(orjson.loads(body), self._embedder.chunk_characters, max_chunks)
             count += len(texts)
             if chunks and count > BATCH_CHUNKS:
                 break
-            chunks[place] = texts
+            chunks[document] = texts
         try:
             return _embed(self._embedder, chunks)
         # Any document of the batch may be the cause, so each is embedded separately.
         except EmbedderRejected:
             vectors: dict[tuple[int, str], bytes] = {}
             rejections: dict[tuple[int, str], EmbedderRejected] = {}
-        for place, texts in chunks.items():
+        for document, texts in chunks.items():
             try:
-                vectors |= _embed(self._embedder, {place: texts})
+                vectors |= _embed(self._embedder, {document: texts})
             except EmbedderRejected as error:
-                rejections[place] = error
+                rejections[document] = error
         if len(rejections) == len(chunks):
             self._probe()  # Raises if the embedder rejects everything, so that the documents are not blamed.
         for (_, id), rejection in rejections.items():
@@ -257,8 +257,8 @@ def _embed(embedder: Embedder, chunks: dict[tuple[int, str], list[str]]) -> dict
     vectors = embedder.embed_documents([text for texts in chunks.values() for text in texts], EMBEDDING_SECONDS)
     quantized: dict[tuple[int, str], bytes] = {}
     start = 0
-    for place, texts in chunks.items():
-        quantized[place] = quantize(vectors[start : start + len(texts)])
+    for document, texts in chunks.items():
+        quantized[document] = quantize(vectors[start : start + len(texts)])
         start += len(texts)
     return quantized
 

@@ -271,19 +271,19 @@ def _put(
         if rejected:
             created.append(TooManySiteFields(batch.documents, rejected, max_site_fields))
             continue
-        fresh = {document.id for document in batch.documents} - stored_ids
-        if batch.limits.documents is not None and fresh and document_count + len(fresh) > batch.limits.documents:
-            created.append(_over_quota(batch.limits.documents, document_count, len(fresh)))
+        new_ids = {document.id for document in batch.documents} - stored_ids
+        if batch.limits.documents is not None and new_ids and document_count + len(new_ids) > batch.limits.documents:
+            created.append(_over_quota(batch.limits.documents, document_count, len(new_ids)))
             continue
         # Later batches of the transaction see these IDs as existing, and do not count them again.
-        stored_ids |= fresh
-        document_count += len(fresh)
+        stored_ids |= new_ids
+        document_count += len(new_ids)
         origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
         # Batches are in order of arrival, so the last document with an ID replaces earlier documents.
         accepted |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             site_kinds.add(document.kinds)
-        created.append(len(fresh))
+        created.append(len(new_ids))
     has_new_fields = False
     written: list[Document] = []
     day = today()

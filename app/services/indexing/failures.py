@@ -46,7 +46,7 @@ class IndexingFailures:
         Raises:
             EngineNotAsked: An attempt failed a moment ago.
         """
-        self.refuse(site.id)
+        self.raise_if_failed(site.id)
         try:
             yield
         except Exception as error:
@@ -72,7 +72,7 @@ class IndexingFailures:
         with self._database.write() as session:
             session.execute(update(Site).where(Site.id == site.id).values(values))
 
-    def refuse(self, site_id: int) -> None:
+    def raise_if_failed(self, site_id: int) -> None:
         """Raise :class:`EngineNotAsked` if an update of the site's index failed a moment ago."""
         with self._lock:
             until, error = self._latest.get(site_id, (0.0, None))

@@ -79,7 +79,7 @@ class Indexer:
         Raises:
             BackendUnavailable: The index could not be updated; the background job tries again.
         """
-        self._failures.refuse(site_id)
+        self._failures.raise_if_failed(site_id)
         with self._turns.turn_at(site_id):
             # Checked inside the turn: the thread before may have applied this change, too.
             if self._applied.get(site_id, 0) < revision:

@@ -25,6 +25,6 @@ class WriterTurns:
 
     @contextmanager
     def turn_at(self, site_id: int) -> Iterator[None]:
-        """Wait for a turn at a site, and hold it."""
+        """Wait for a turn at a site, and keep it until the context ends."""
         with wait_for(self._of_sites.setdefault(site_id, threading.Lock())), wait_for(self._of_all):
             yield

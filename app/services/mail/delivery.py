@@ -141,7 +141,7 @@ class SmtpConnection:
 
 @contextmanager
 def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
-    """Close the connection if the block takes too long."""
+    """Close the connection if the block takes longer than :data:`LONGEST_SECONDS`."""
     connection = smtp.sock
     assert connection is not None
 
@@ -176,9 +176,9 @@ def _format_response(code: int, words: bytes | str) -> str:
 
 
 CLAIM = timedelta(minutes=5)
-"""Time for which a process claims an email, longer than SMTP may take. After that, another process sends it again."""
+"""Time for which a process claims an email; longer than SMTP may take. After that, another process sends it again."""
 PAUSES = Pauses(10.0, 900.0)
-"""Pauses before a failed mail is retried."""
+"""Pauses before a failed email is sent again."""
 AT_ONCE = 100
 """Maximum number of emails in one pass."""
 _SERVER = 0
@@ -275,7 +275,7 @@ class EmailSender:
         return email
 
     def _send(self, connection: SmtpConnection, sender: Address, email: QueuedEmail) -> bool:
-        """Return whether the server accepted the email."""
+        """Send an email. Return whether the server accepted it."""
         try:
             draft = self._write(email)
             if draft is not None:

@@ -101,7 +101,7 @@ def _as_html(block: Block) -> Markup:
 
 
 GIVEN_UP_AFTER = timedelta(days=1)
-"""Default time after which an unsent mail is discarded."""
+"""Default time after which an unsent email is discarded."""
 
 
 def queue_email(

@@ -134,8 +134,8 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:
         return False
-    fresh = [percent for percent in use.reached if session.get(QuotaWarning, (*_window(use), percent)) is None]
-    for percent in fresh:
+    new_percents = [percent for percent in use.reached if session.get(QuotaWarning, (*_window(use), percent)) is None]
+    for percent in new_percents:
         session.add(
             QuotaWarning(
                 account_id=use.account_id,
@@ -147,7 +147,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
             )
         )
     # A warning about the highest percentage makes lower warnings superfluous.
-    if not fresh or fresh[-1] != use.reached[-1]:
+    if not new_percents or new_percents[-1] != use.reached[-1]:
         return False
     data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
     announce(session, account.id, QUOTA_WARNING, data)
@@ -184,7 +184,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
     match use.quota:
         case "searches":
             advice = "check in analytics what visitors search for, and whether a program searches by mistake."
-            place = Link("Top queries", f"{public_url}/api/analytics")
+            link = Link("Top queries", f"{public_url}/api/analytics")
             near = (
                 "80 percent of today’s searches are used",
                 f"Your account has used {used} of the {allowed} searches that its plan allows per day. Once they are "
@@ -200,7 +200,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
                 "check whether a program sends more requests than necessary. Send documents in batches, and skip "
                 "unchanged ones."
             )
-            place = Link("How to send documents in batches", f"{public_url}/docs/documents")
+            link = Link("How to send documents in batches", f"{public_url}/docs/documents")
             until = moment_text(datetime.fromtimestamp(int(use.period), UTC))
             near = (
                 "80 percent of a day’s requests are used",
@@ -214,7 +214,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
             )
         case _:
             advice = "delete pages that visitors do not need, or exclude them from your sources."
-            place = Link("Your sites", f"{public_url}/sites")
+            link = Link("Your sites", f"{public_url}/sites")
             near = (
                 "80 percent of your plan’s pages are used",
                 f"Your sites have {used} of the {allowed} pages that your plan allows. Once they are used up, new ones "
@@ -231,7 +231,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
         (
             text,
             f"What you can do: {advice} Or ask {operator_text(contact)} for a larger plan.",
-            place,
+            link,
             Link("Your usage", f"{public_url}/dashboard"),
             f"The site search at {public_url} sent this email automatically.",
         ),

@@ -124,7 +124,7 @@ def encode_hit(hit: Hit) -> bytes:
 
 
 def without_custom_sections(hit: Hit) -> bytes:
-    """Return the document of a hit as JSON, without a custom field that its matching sections take the place of."""
+    """Return a hit's document as JSON, without a custom field named ``sections`` if the hit has matching sections."""
     if _SECTIONS_MEMBER not in hit.json or SECTIONS not in hit.document:
         return hit.json
     return orjson.dumps({name: value for name, value in hit.document.items() if name != SECTIONS})

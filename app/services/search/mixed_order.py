@@ -25,10 +25,10 @@ from backends.filters import And, OneOf
 from backends.query import MATCH_ALL, SearchQuery
 
 MIXED_HITS = 100
-"""Number of an engine's first hits that are also ordered by meaning. Later hits keep their places."""
+"""Number of an engine's first hits that are also ordered by meaning. Later hits keep their positions."""
 
 MEANING_WEIGHT = 0.8
-"""Weight of the cosine; the rest is the weight of the place."""
+"""Weight of the cosine; the weight of the position is 1 minus this."""
 
 QUERY_SECONDS = 0.1
 """Seconds that a search waits for the vector of its query. Without it, the hits are ordered by words."""
@@ -95,7 +95,7 @@ class MixedOrder:
         ids = list(explanations)
         pinned = set(query.pinned)
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
-        places = {id: place for place, id in enumerate(ordered, 1)}
+        positions = {id: position for position, id in enumerate(ordered, 1)}
         stored = self._read_vectors(site_id, ordered, len(vector))
         vectors = {id: each for id, each in (stored or {}).items() if each and len(each) % len(vector) == 0}
         if not vectors:
@@ -111,7 +111,7 @@ class MixedOrder:
                 hit = replace(hit, explanation=explanations[hit.id])
             if query.explain and hit.id in scores:
                 meaning = {
-                    "place_by_words": places[hit.id], "cosine": cosine_by_id.get(hit.id), "score": scores[hit.id],
+                    "place_by_words": positions[hit.id], "cosine": cosine_by_id.get(hit.id), "score": scores[hit.id],
                 }  # fmt: skip
                 hit = replace(hit, explanation={**(hit.explanation or {}), "meaning": meaning})
             page.append(hit)
@@ -119,10 +119,10 @@ class MixedOrder:
 
 
 def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> dict[str, float]:
-    """Order documents by words and meaning, and return them with their scores. The first places change least.
+    """Order documents by words and meaning, and return them with their scores. The first positions change least.
 
-    The score is ``(1 - w) / (1 + log2(place)) + w * cosine``, with places from 1. A document without a vector gets the
-    mean cosine of the other documents, since its words match.
+    The score is ``(1 - w) / (1 + log2(position)) + w * cosine``, with positions from 1. A document without a vector
+    gets the mean cosine of the other documents, since its words match.
 
     Args:
         ids: Document IDs, as ranked by words.
@@ -130,10 +130,10 @@ def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> dict[str, float]:
     """
     mean = sum(cosine.values()) / len(cosine)
 
-    def score(place: int, id: str) -> float:
-        return (1 - MEANING_WEIGHT) / (1 + log2(place)) + MEANING_WEIGHT * cosine.get(id, mean)
+    def score(position: int, id: str) -> float:
+        return (1 - MEANING_WEIGHT) / (1 + log2(position)) + MEANING_WEIGHT * cosine.get(id, mean)
 
-    scored = [(id, score(place, id)) for place, id in enumerate(ids, 1)]
+    scored = [(id, score(position, id)) for position, id in enumerate(ids, 1)]
     return dict(sorted(scored, key=itemgetter(1), reverse=True))
 
 

@@ -151,12 +151,12 @@ class Searcher:
             return _find_nothing(query)
 
     def _find(self, site_id: int, query: SearchQuery, engine: SearchBackend, index: str) -> SearchResult:
-        wanted = widen_page(query) if query.learned else query
-        if self._mixed_order is not None and self._mixed_order.is_for(wanted):
-            result = self._mixed_order.search(engine, index, site_id, wanted)
+        widened = widen_page(query) if query.learned else query
+        if self._mixed_order is not None and self._mixed_order.is_for(widened):
+            result = self._mixed_order.search(engine, index, site_id, widened)
         else:
-            result = engine.search(index, wanted)
-        return result if wanted is query else replace(result, hits=learned_page(query, result.hits))
+            result = engine.search(index, widened)
+        return result if widened is query else replace(result, hits=learned_page(query, result.hits))
 
     def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T]) -> T:
         """Call a function with the engine and the index of a site, and again if the index was replaced meanwhile.

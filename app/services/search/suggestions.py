@@ -128,16 +128,16 @@ class FrequentQueries:
         lines = self._lines
         word_start = f" {start}"
         later: list[int] = []
-        at = lines.find(word_start)
-        while at >= 0:
-            end = lines.index("\n", at)
-            if lines[at - 1] == "\n":
-                yield lines[at + 1 : end]
+        offset = lines.find(word_start)
+        while offset >= 0:
+            end = lines.index("\n", offset)
+            if lines[offset - 1] == "\n":
+                yield lines[offset + 1 : end]
             else:
-                later.append(at)
-            at = lines.find(word_start, end)
-        for at in later:
-            yield lines[lines.rindex("\n", 0, at) + 2 : lines.index("\n", at)]
+                later.append(offset)
+            offset = lines.find(word_start, end)
+        for offset in later:
+            yield lines[lines.rindex("\n", 0, offset) + 2 : lines.index("\n", offset)]
 
     def has_results(self, query: str, find: Callable[[str], bool | None]) -> bool:
         """Whether a search for a query has results with every word; the outcome is cached.
@@ -249,10 +249,10 @@ class Suggester:
             query for query in queries.continuing(start) if query not in hidden and queries.has_results(query, find)
         )
         suggestions = [Suggestion(query, "query") for query in islice(visible, limit)]
-        room = limit - len(suggestions)
-        if start and room:
-            titles = self._find_titles(site, start, MAX_TITLES if hidden else room, within)
-            visible_titles = [_suggested(title) for title in titles if title.title not in hidden][:room]
+        missing_count = limit - len(suggestions)
+        if start and missing_count:
+            titles = self._find_titles(site, start, MAX_TITLES if hidden else missing_count, within)
+            visible_titles = [_suggested(title) for title in titles if title.title not in hidden][:missing_count]
             suggestions += sorted(visible_titles, key=partial(_begins_later, start))
         return suggestions
 

@@ -179,13 +179,13 @@ class ThreadShares:
     are limited; requests beyond these limits are rejected.
 
     Attributes:
-        most: Maximum number of concurrent requests per caller; ``None`` for no limit.
+        max_per_caller: Maximum number of concurrent requests per caller; ``None`` for no limit.
         max_of_members: The same for all members of an account together.
         max_of_member: The same for one member.
     """
 
     def __init__(self) -> None:
-        self.most: int | None = None
+        self.max_per_caller: int | None = None
         self.max_of_members: int | None = None
         self.max_of_member: int | None = None
         self._aside: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -199,8 +199,8 @@ class ThreadShares:
         Args:
             aside: Context in which a waiting thread does not count toward that number.
         """
-        self.most = max(1, threads // 2)
-        self.max_of_members = max(1, self.most - 1)
+        self.max_per_caller = max(1, threads // 2)
+        self.max_of_members = max(1, self.max_per_caller - 1)
         self.max_of_member = ceil(self.max_of_members / 2)
         self._aside = aside
 
@@ -235,7 +235,7 @@ class ThreadShares:
                 raise _busy()
 
     def leave(self, key: object) -> None:
-        """End a request and pass its place to the caller's next waiting request."""
+        """End a request, and let the caller's next waiting request begin."""
         with self._lock:
             caller = self._callers[key]
             if caller.waiting:

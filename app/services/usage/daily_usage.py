@@ -28,7 +28,7 @@ from app.counters.metering import NO_MINIMUM, MinimumUsage, day_from_number, day
 from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Site, UsageDay
-from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, left_journals
+from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, abandoned_journals
 from app.services.analytics.event_lines import frame, unframe
 from app.services.sites import count_documents, listed
 from app.storage.database import ROW_LOCK, Database, is_unavailable
@@ -178,7 +178,7 @@ def count_changed(session: Session, account_id: int, documents: int, *, added: i
 
 
 @contextmanager
-def noting_documents(session: Session, account_id: int) -> Iterator[None]:
+def recording_documents(session: Session, account_id: int) -> Iterator[None]:
     """Record a change of the number of stored documents that is not charged, such as restoring a site."""
     before = count_documents(session, account_id)
     yield
@@ -319,7 +319,7 @@ class LateCharges:
             # Releases this process's journal, so that the loop settles it like the journals of dead processes.
             self.close()
             settled = 0
-            for journal in left_journals(self._directory):
+            for journal in abandoned_journals(self._directory):
                 settled += self._settle(journal)
                 journal.remove()
         return settled

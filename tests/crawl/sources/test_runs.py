@@ -179,7 +179,7 @@ def test_renewing_the_claim_of_a_cancelled_run_returns_cancelled(database: Datab
     with database.write() as session:
         runs.cancel_run(session, source)
 
-    assert renew(database, claimed) is ClaimState.CANCELLED
+    assert renew(database, claimed) is ClaimState.CANCELED
 
 
 def test_cancelling_without_an_open_run_returns_404(database: Database, source: Source) -> None:

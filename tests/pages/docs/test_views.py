@@ -10,7 +10,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
-from app.apidoc.samples import mark_own
+from app.apidoc.samples import mark_placeholders
 from app.documentation import GROUPS, MOVED_PAGES, REFERENCE, anchor_of, documentation_files
 from app.pages.docs import render_markdown
 from tests.answers import assert_error
@@ -376,7 +376,7 @@ def test_lead_is_the_first_paragraph_as_plain_text() -> None:
 
 
 def test_key_placeholders_are_marked_only_in_code_blocks() -> None:
-    assert mark_own('curl -H "Bearer YOUR_KEY" <x>') == (
+    assert mark_placeholders('curl -H "Bearer YOUR_KEY" <x>') == (
         'curl -H &#34;Bearer <span class="own">YOUR_KEY</span>&#34; &lt;x&gt;'
     )
     shown = render_markdown("`svc_prv_…`\n\n```sh\nexport KEY=svc_prv_…\n```\n").html

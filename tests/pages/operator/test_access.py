@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from app.application import create_app
 from app.models import Session as Login
-from app.pages import OWN_FORMS, OWN_PAGES
+from app.pages import HTML_ONLY_FORMS, HTML_ONLY_PAGES
 from app.pages.operator.access import OPERATING
 from app.web.policy import is_in_operator_area, policies
 from tests.callers import ApiClient, Browser, Tenant, add_member, register_browser
@@ -21,8 +21,8 @@ from tests.conftest import close_app
 from tests.pages.operator.conftest import OPERATOR, codes_of, log_in, run, turn_on_codes
 from tests.pages.people import BROWSER_ACCEPT, Person, filled, person_of
 
-PATHS = sorted({re.sub("<[^>]*>", "1", rule) for rule, *_, policy in OWN_PAGES if policy is OPERATING})
-FORMS = sorted({re.sub("<[^>]*>", "1", rule) for _, rule, *_, policy in OWN_FORMS if policy is OPERATING})
+PATHS = sorted({re.sub("<[^>]*>", "1", rule) for rule, *_, policy in HTML_ONLY_PAGES if policy is OPERATING})
+FORMS = sorted({re.sub("<[^>]*>", "1", rule) for _, rule, *_, policy in HTML_ONLY_FORMS if policy is OPERATING})
 
 
 def seen(response: TestResponse, path: str) -> tuple[int, str, list[tuple[str, str]]]:

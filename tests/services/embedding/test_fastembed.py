@@ -10,7 +10,7 @@ import pytest
 
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.local import DEFAULT_MODEL, FASTEMBED_MODELS, LocalEmbedder
-from app.services.embedding.local_server import ModelFileError, load_fastembed, own_folder
+from app.services.embedding.local_server import ModelFileError, load_fastembed, manual_folder
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download, put_files
 
@@ -90,7 +90,7 @@ def test_missing_files_of_a_model_put_by_hand_are_listed(tmp_path: Path) -> None
 
 def test_files_of_another_model_are_rejected(tmp_path: Path) -> None:
     name = "jinaai/jina-embeddings-v2-base-es"
-    put_files(own_folder(name, tmp_path), "onnx/model.onnx")
+    put_files(manual_folder(name, tmp_path), "onnx/model.onnx")
 
     with pytest.raises(ModelFileError, match="its vectors have 384 dimensions instead of 768"):
         load_fastembed(name, tmp_path)

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.models import Invitation, Member
-from app.operations.invitations import MAILED_INVITATIONS
+from app.operations.invitations import EMAILED_INVITATIONS
 from app.runtime import Runtime
 from app.tokens import hash_token, make_invitation_token
 from tests.answers import assert_error, assert_ok
@@ -96,7 +96,7 @@ def test_invitation_page_confirms_that_the_mail_was_sent_without_the_link(
 def test_invitation_mails_are_rate_limited(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
     path = f"/api/invitations/{invite(tenant)}/renew"
-    for _ in range(MAILED_INVITATIONS - 1):
+    for _ in range(EMAILED_INVITATIONS - 1):
         assert_ok(tenant.private.post(path))
 
     response = tenant.private.post(path)

@@ -33,7 +33,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rejection(shares: ThreadShares, who: object) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        shares.enter(who, shares.most)
+        shares.enter(who, shares.max_per_caller)
     return caught.value
 
 
@@ -59,7 +59,7 @@ class Page:
 
     def _enter(self, number: int) -> None:
         try:
-            self.shares.enter(self.who, self.shares.most, self.group)
+            self.shares.enter(self.who, self.shares.max_per_caller, self.group)
         except ApiError as error:
             self.rejected.append(error)
         else:
@@ -79,7 +79,7 @@ def test_one_caller_uses_at_most_half_of_the_threads_and_waiting_requests_are_ad
     page.send(16)
     assert sorted(page.entered) == [0, 1, 2, 3]
     for _ in range(4):
-        shares.enter("eve", shares.most)
+        shares.enter("eve", shares.max_per_caller)
     for _ in range(16):
         page.await_turn()
         shares.leave("ann")
@@ -120,14 +120,14 @@ def test_waiting_request_releases_its_server_thread(shares: ThreadShares) -> Non
 @pytest.mark.usefixtures("impatient")
 def test_request_queued_too_long_gets_server_busy(shares: ThreadShares) -> None:
     for _ in range(4):
-        shares.enter("ann", shares.most)
+        shares.enter("ann", shares.max_per_caller)
 
     error = rejection(shares, "ann")
 
     assert (error.code, error.retry_after) == (ErrorCode.SERVER_BUSY, 2)
-    shares.enter("eve", shares.most)
+    shares.enter("eve", shares.max_per_caller)
     shares.leave("ann")
-    shares.enter("ann", shares.most)
+    shares.enter("ann", shares.max_per_caller)
 
 
 def test_waiting_requests_are_limited_per_caller_and_in_total(
@@ -141,7 +141,7 @@ def test_waiting_requests_are_limited_per_caller_and_in_total(
     eve.send(4 + 2)
     assert rejection(shares, "eve").code is ErrorCode.SERVER_BUSY
     for page in (ann, eve):
-        for _ in range(page.shares.most + (3 if page is ann else 2)):
+        for _ in range(page.shares.max_per_caller + (3 if page is ann else 2)):
             page.await_turn()
             shares.leave(page.who)
         page.join()
@@ -155,9 +155,9 @@ def test_waiting_requests_are_limited_per_caller_and_in_total(
 def test_one_caller_always_leaves_a_thread_for_others(shares: ThreadShares, threads: int, most: int) -> None:
     shares.share_out(threads)
     for _ in range(most):
-        shares.enter("ann", shares.most)
+        shares.enter("ann", shares.max_per_caller)
     rejection(shares, "ann")
-    shares.enter("eve", shares.most)
+    shares.enter("eve", shares.max_per_caller)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def busy(tenant: Tenant) -> Iterator[None]:
     """Use up the tenant's share of the threads."""
     shares: ThreadShares = tenant.app.extensions["runtime"].shares
     shares.share_out(2)
-    shares.enter(tenant.account_id, shares.most)
+    shares.enter(tenant.account_id, shares.max_per_caller)
     yield
     shares.leave(tenant.account_id)
 
@@ -213,7 +213,7 @@ def test_members_leave_threads_to_each_other_and_with_their_accounts_keys_to_oth
     shares.share_out(threads)
     assert (shares.max_of_members, shares.max_of_member) == (members, member)
     if threads > 2:
-        assert (shares.most or 0) + members < threads
+        assert (shares.max_per_caller or 0) + members < threads
 
 
 @pytest.mark.usefixtures("impatient")
@@ -257,9 +257,9 @@ def test_waiting_requests_of_an_accounts_members_are_limited_together(
     members[0].send(2)
     members[1].send(1)
     with pytest.raises(ApiError):
-        shares.enter("member 0", shares.most, "members 1")
+        shares.enter("member 0", shares.max_per_caller, "members 1")
     with pytest.raises(ApiError):
-        shares.enter("member 1", shares.most, "members 1")
+        shares.enter("member 1", shares.max_per_caller, "members 1")
 
     for page, count in zip(members, (6, 5), strict=True):
         for _ in range(count):

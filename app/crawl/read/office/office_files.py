@@ -133,7 +133,7 @@ _XHTML = "application/xhtml+xml"
 
 
 def _package_of(archive: Archive) -> str:
-    """The name of the part that describes the book and lists its parts.
+    """Return the name of the part that describes the book and lists its parts.
 
     Raises:
         NotIndexed: The book is broken.
@@ -145,7 +145,7 @@ def _package_of(archive: Archive) -> str:
 
 
 def read_epub(archive: Archive, package: str) -> str:
-    """The main text of a book's chapters in their order, without the table of contents.
+    """Return the main text of a book's chapters in their order, without the table of contents.
 
     Raises:
         NotIndexed: A part is broken, encrypted, or too large.
@@ -164,11 +164,11 @@ def read_epub(archive: Archive, package: str) -> str:
     if not encrypted.isdisjoint(chapters):
         raise NotIndexed(Reason.NOT_TEXT, "The book is encrypted.")
     texts: list[str] = []
-    room = MAX_TEXT_BYTES
+    remaining_characters = MAX_TEXT_BYTES
     for chapter in chapters:
-        if room <= 0:
+        if remaining_characters <= 0:
             break
         text = main_text(parse_xhtml(decode(archive.read(chapter), _XHTML)))
-        room -= len(text)
+        remaining_characters -= len(text)
         texts.append(text)
     return "\n\n".join(filter(None, texts))

@@ -34,7 +34,7 @@ class Relationship:
 
 
 def relationships(archive: Archive, part: str = "") -> dict[str, Relationship]:
-    """The relationships of a part, or of the whole file, by ID."""
+    """Return the relationships of a part, or of the whole file, by ID."""
     folder, _, name = part.rpartition("/")
     listed = join(folder, "_rels", f"{name}.rels") if part else _ROOT_RELATIONSHIPS
     return {
@@ -58,7 +58,7 @@ def targets(archive: Archive, part: str, kind: str) -> Iterator[str]:
 
 
 def main_part(archive: Archive) -> tuple[str, str]:
-    """The kind of a file, and the name of its main part.
+    """Return the kind of a file, and the name of its main part.
 
     Raises:
         NotIndexed: The archive is not an office file.
@@ -161,8 +161,8 @@ def _headings(archive: Archive, part: str) -> dict[str, bool]:
 
     The names of these styles are in English in every localization.
     """
-    own: dict[str, bool] = {}
-    above: dict[str, str] = {}
+    is_title_by_style: dict[str, bool] = {}
+    base_styles: dict[str, str] = {}
     style = ""
     for styles in targets(archive, part, "styles"):
         for tag, value in archive.elements(styles):
@@ -170,23 +170,23 @@ def _headings(archive: Archive, part: str) -> dict[str, bool]:
                 case "style":
                     style = value.get("styleId", "")
                 case "name" if (name := value.get("val", "").lower()) == TITLE or name.startswith(HEADING):
-                    own[style] = name == TITLE
+                    is_title_by_style[style] = name == TITLE
                 case "basedOn":
-                    above[style] = value.get("val", "")
+                    base_styles[style] = value.get("val", "")
                 case "outlineLvl" if value.get("val") != BODY_LEVEL:
-                    own.setdefault(style, False)
+                    is_title_by_style.setdefault(style, False)
     return {
         style: is_title
-        for style in own.keys() | above.keys()
-        if (is_title := _inherited(style, own, above)) is not None
+        for style in is_title_by_style.keys() | base_styles.keys()
+        if (is_title := _inherited(style, is_title_by_style, base_styles)) is not None
     }
 
 
-def _inherited(style: str, own: dict[str, bool], above: dict[str, str]) -> bool | None:
+def _inherited(style: str, is_title_by_style: dict[str, bool], base_styles: dict[str, str]) -> bool | None:
     for _ in range(MAX_BASE_STYLES):
-        if style in own:
-            return own[style]
-        style = above.get(style, "")
+        if style in is_title_by_style:
+            return is_title_by_style[style]
+        style = base_styles.get(style, "")
     return None
 
 
@@ -318,18 +318,17 @@ def _read_sheet(archive: Archive, part: str, text: FlowingText, workbook: Workbo
 
 
 def _cell_text(value: str, kind: str, style: str, workbook: Workbook) -> str:
-    """The text of a cell."""
     match kind:
         case "s":
-            place = _number(value)
-            return workbook.strings[place] if place is not None and place < len(workbook.strings) else ""
+            index = _number(value)
+            return workbook.strings[index] if index is not None and index < len(workbook.strings) else ""
         case "b":
             return "TRUE" if value.strip() == "1" else "FALSE"
         case "e":
             return ""
         case "n":
-            place = _number(style)
-            is_date = place is not None and place < len(workbook.dates) and workbook.dates[place]
+            index = _number(style)
+            is_date = index is not None and index < len(workbook.dates) and workbook.dates[index]
             return _number_text(value, workbook.first_day if is_date else None)
     return value
 
@@ -354,7 +353,7 @@ def _number_text(text: str, first_day: datetime | None) -> str:
 
 
 def _strings(archive: Archive, part: str) -> list[str]:
-    """The shared strings, which cells refer to by number."""
+    """Return the shared strings, which cells refer to by number."""
     strings: list[str] = []
     pieces: list[str] = []
     is_text = False

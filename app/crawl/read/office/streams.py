@@ -27,8 +27,9 @@ TEXT = "#text"
 _ENTRY = b"PK\x01\x02"
 """Signature of each entry of an archive's directory."""
 _PIECE_BYTES = 16_384
-"""Bytes that are unpacked at once. A larger piece keeps more objects alive, which costs the garbage collector time;
-with a smaller piece the parser scans a very long tag more often."""
+"""Bytes that are unpacked at once. With larger pieces more objects stay alive, which costs the garbage collector time;
+with smaller pieces the parser scans a very long tag more often.
+"""
 _RELATIONSHIPS = "/relationships"
 
 
@@ -120,7 +121,7 @@ class _Events:
         self._parser = expat.ParserCreate(namespace_separator=" ")
         # Otherwise expat reports every line, and every entity, as a text of its own.
         self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = self._refuse_type
+        self._parser.StartDoctypeDeclHandler = self._reject_type
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
@@ -139,7 +140,7 @@ class _Events:
         count, self._count = self._count, 0
         return count
 
-    def _refuse_type(self, *_declared: object) -> None:
+    def _reject_type(self, *_declared: object) -> None:
         raise NotIndexed(Reason.NOT_TEXT, "The file declares a document type, which office files do not.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -177,7 +178,7 @@ class _Events:
 
 @contextmanager
 def _broken() -> Iterator[None]:
-    """Translate the errors that :mod:`zipfile` raises for a hostile or a password-protected file."""
+    """Translate the errors that :mod:`zipfile` raises for hostile or password-protected files."""
     try:
         yield
     except (BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, OSError, OverflowError) as error:
@@ -185,7 +186,7 @@ def _broken() -> Iterator[None]:
 
 
 def broken_file() -> NotIndexed:
-    """The error for a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     return NotIndexed(Reason.NOT_TEXT, "The file is damaged, needs a password, or is not an office file.")
 
 
@@ -228,11 +229,11 @@ class FlowingText:
 
     @property
     def title(self) -> str:
-        """The first heading marked as the title, otherwise the first heading; empty without headings."""
+        """Return the first heading marked as the title, otherwise the first heading; empty without headings."""
         return self._titles.get(True) or self._titles.get(False, "")
 
     def add(self, text: str) -> None:
-        """Add a piece of text. Its line breaks and tabs count as blanks.
+        """Append text; line breaks and tabs become spaces.
 
         Raises:
             TextIsFull: The text has reached the limit.
@@ -253,7 +254,11 @@ class FlowingText:
             self._heading.append(text)
 
     def end(self, strength: int) -> None:
-        """End a word, line, cell, or block."""
+        """End a word, line, cell, or block.
+
+        Args:
+            strength: The kind of separator, such as :data:`CELL`. The strongest separator between two texts is used.
+        """
         if self._cells and strength != CELL:
             strength = min(strength, LINE_IN_CELL)
         self._pending = max(self._pending, strength)
@@ -261,11 +266,9 @@ class FlowingText:
             self._heading.append(" ")
 
     def begin_cell(self) -> None:
-        """Begin a cell of a table."""
         self._cells += 1
 
     def end_cell(self) -> None:
-        """End a cell of a table."""
         self._cells -= 1
         self.end(CELL)
 

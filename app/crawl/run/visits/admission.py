@@ -45,7 +45,7 @@ class Admission:
         """Returns whether ``include`` and ``exclude`` allow a URL."""
         self._traps = Traps()
 
-    def refusal(self, url: str) -> str | None:
+    def rejection_reason(self, url: str) -> str | None:
         """Return the reason not to read a URL, or ``None``. Call this once per URL, since it counts similar URLs."""
         if url == self._start:
             return None

@@ -97,7 +97,7 @@ def _is_page(visitor: HostVisitor, reader: PageReader, canonical: str) -> bool:
 def _first_url(visitor: HostVisitor, reader: PageReader, source: Source) -> str:
     match source.kind:
         case "sitemap":
-            entries = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
+            entries = walk_sitemaps(visitor.fetch_listing, [source.url], _raise_error, reader.read_sitemap)
             urls: Iterable[str] = (entry.url for entry in entries)
         case "feed":
             urls = fetch_feed(visitor.fetch_listing, source.url, reader.read_feed)
@@ -109,5 +109,5 @@ def _first_url(visitor: HostVisitor, reader: PageReader, source: Source) -> str:
     raise NotIndexed(Reason.BAD_SOURCE, "The list does not contain any page of the site.")
 
 
-def _refuse(url: str, error: NotIndexed) -> None:
+def _raise_error(url: str, error: NotIndexed) -> None:
     raise error

@@ -22,15 +22,16 @@ from app.crawl.run.visits.visitor import HostVisitor
 from app.models import Source
 
 LITTLE_TEXT = 500
-"""Characters of text below which ``auto`` renders a page with scripts."""
+"""Number of characters of text below which ``auto`` renders a page with scripts."""
 MAX_BARREN_PAGES = 5
-"""Consecutive pages without more text after rendering, after which ``auto`` stops using the browser."""
+"""Number of consecutive pages without more text after rendering, after which ``auto`` stops using the browser."""
 MAX_FAILURES = 5
-"""Consecutive pages that could not be rendered, after which a run stops using the browser."""
+"""Number of consecutive pages that could not be rendered, after which a run stops using the browser."""
 QUICK_SECONDS = 5.0
-"""Seconds of the browser that every page may take."""
+"""Seconds of browser time that each page may take without counting as slow."""
 MAX_SLOW_SECONDS = 900.0
-"""Maximum seconds beyond :data:`QUICK_SECONDS`, summed over the pages of a run, which then stops using the browser."""
+"""Maximum seconds beyond :data:`QUICK_SECONDS`, summed over the pages of a run. Then the run stops using the browser.
+"""
 MAX_CACHED_BYTES = 32 * 1_048_576
 """Maximum size of the resources that a run keeps for its next pages."""
 
@@ -101,7 +102,7 @@ class Resources:
             try:
                 self._visitor.wait(seconds)
             except EndsRun as error:
-                raise NotIndexed(Reason.CANCELLED, "The run was stopped.") from error
+                raise NotIndexed(Reason.CANCELED, "The run was stopped.") from error
 
         def visit(target: str) -> AbstractContextManager[None]:
             crawl_delay = robots.check(target).crawl_delay

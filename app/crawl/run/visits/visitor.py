@@ -28,8 +28,8 @@ _NO_RESPONSE = {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CERTIFICATE, Reason.P
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a page in the order in which a run requests the pages of a host.
+class RequestPosition:
+    """A page's position in the order in which a run requests the pages of a host.
 
     Attributes:
         previous: Set when the request for the previous page was sent; ``None`` for the first page.
@@ -41,17 +41,17 @@ class Place:
 
 
 class RequestOrder:
-    """Assigns places to the pages of a run, host by host. Not thread-safe."""
+    """Assigns positions to the pages of a run, host by host. Not thread-safe."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
 
-    def place(self, url: str) -> Place:
-        """Return the place after all places that were assigned for the URL's host."""
+    def next_position(self, url: str) -> RequestPosition:
+        """Assign the next position in the order of the URL's host."""
         host = host_of(url)
-        place = Place(self._last.get(host))
-        self._last[host] = place.requested
-        return place
+        position = RequestPosition(self._last.get(host))
+        self._last[host] = position.requested
+        return position
 
 
 class HostVisitor:
@@ -84,31 +84,31 @@ class HostVisitor:
         self._lock = Lock()
 
     def request_page(
-        self, url: str, validators: Callable[[str], Validators | None], place: Place | None = None
+        self, url: str, validators: Callable[[str], Validators | None], position: RequestPosition | None = None
     ) -> Fetched:
         """Fetch a page with one attempt.
 
         Args:
             validators: Returns the stored validators of a URL; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`.
-            place: Delays the page's turn at the host until the request for the previous page was sent. The caller
+            position: Delays the page's turn at the host until the request for the previous page was sent. The caller
                 sets ``requested`` at the end, since there may be no request.
 
         Raises:
             TryLater: The host asks to wait. It gets no requests until then, and the page may be requested again later.
             NotIndexed: The page cannot be fetched.
         """
-        place = place or Place()
+        position = position or RequestPosition()
 
         @contextmanager
         def visit(target: str) -> Iterator[None]:
             # Wakes every second, so that ``self.wait`` can raise when the run is stopped.
-            while place.previous is not None and not place.previous.wait(1.0):
+            while position.previous is not None and not position.previous.wait(1.0):
                 self.wait(0.0)
             with self._visit(target):
                 yield
 
         return self._request(
-            url, lambda: self.fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.requested.set)
+            url, lambda: self.fetcher.fetch(url, validators=validators, visit=visit, on_sent=position.requested.set)
         )
 
     def fetch_page(self, url: str) -> Fetched:
@@ -156,7 +156,7 @@ class HostVisitor:
             with polite(self.turns, host_of(url), crawl_delay=crawl_delay, wait=self.wait):
                 yield
         except TryLater as error:
-            host.note_pause(url, error)
+            host.record_pause(url, error)
             raise
         host.forget_pauses(url)
 
@@ -168,9 +168,9 @@ class HostVisitor:
                 fetched = fetch()
         except NotIndexed as error:
             if is_failure(error.reason):
-                host.note_failure(error)
+                host.record_failure(error)
             raise
-        host.note_success(url)
+        host.record_success(url)
         return fetched
 
     def _host_of(self, url: str) -> HostPatience:
@@ -285,23 +285,23 @@ class HostPatience:
         if error is not None:
             raise NotIndexed(error.reason, error.message)
 
-    def note_success(self, url: str) -> None:
-        """Note that a URL could be fetched."""
+    def record_success(self, url: str) -> None:
+        """Record that a URL could be fetched."""
         with self._lock:
             self._failures = 0
             # The probe then uses a URL that is known to work.
             self._probe_url = url
 
-    def note_failure(self, error: NotIndexed) -> None:
-        """Note that a URL could not be fetched. After many consecutive failures, probe a URL that worked before."""
+    def record_failure(self, error: NotIndexed) -> None:
+        """Record that a URL could not be fetched. After many consecutive failures, probe a URL that worked before."""
         with self._lock:
             self._failures += 1
             must_probe = self._failures >= MAX_CONSECUTIVE_FAILURES
         if must_probe:
             self._probe_host(error)
 
-    def note_pause(self, url: str, error: TryLater) -> None:
-        """Note that the host asked to wait before another request for a URL."""
+    def record_pause(self, url: str, error: TryLater) -> None:
+        """Record that the host asked to wait before another request for a URL."""
         with self._lock:
             self._paused[url] = self._paused.get(url, 0.0) + error.seconds
             # Summed over all URLs, because a host may request a short wait for each of many URLs.
@@ -309,7 +309,7 @@ class HostPatience:
                 self._fatal_error = NotIndexed(error.reason, "The server repeatedly asks the crawler to wait.")
 
     def forget_pauses(self, url: str) -> None:
-        """Note that a URL succeeded, so the pauses that the host requested for it were reasonable."""
+        """Record that a URL succeeded, so the pauses that the host requested for it were reasonable."""
         with self._lock:
             self._paused.pop(url, None)
 

@@ -6,12 +6,12 @@ import pytest
 from ada_url import URL
 from flask import Flask
 
-from app.commands.crawl import OwnPages
+from app.commands.crawl import InProcessNetwork
 
 
 @pytest.mark.parametrize(("path", "status"), [("/docs/search", 200), ("/docs/nope", 404), ("/metrics", 401)])
 def test_own_pages_are_fetched_with_public_access(app: Flask, path: str, status: int) -> None:
-    pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
+    pages = InProcessNetwork(app, "http://127.0.0.1:8000", private_addresses=False)
     with pages.get(URL(f"http://127.0.0.1:8000{path}"), {"Host": "127.0.0.1:8000", "Accept": "text/html"}) as answer:
         got = answer.status, b"".join(answer.iter_stream())
     pages.close()
@@ -25,7 +25,7 @@ def test_own_pages_are_fetched_with_public_access(app: Flask, path: str, status:
     [("http://127.0.0.1:8000/", True), ("http://127.0.0.1:9000/", False), ("http://localhost:8000/", True)],
 )
 def test_private_addresses_other_than_the_own_server_are_rejected(app: Flask, url: str, allowed: bool) -> None:
-    pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
+    pages = InProcessNetwork(app, "http://127.0.0.1:8000", private_addresses=False)
 
     # A host name is resolved, and a private IP address rejected, only on connecting.
     assert pages.allows(URL(url)) is allowed
