@@ -26,10 +26,10 @@ from app.services.access import sessions
 from app.services.accounts import emails
 from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries, delete_surplus_entries
+from app.services.emails.notices import warn_owners
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.engines import run_due_tasks
 from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites, missing_indexes, outdated_indexes
-from app.services.mail.notices import warn_owners
 from app.services.usage.daily_usage import delete_old_copies
 from app.services.usage.month_usage import close_months
 from app.storage.database import is_unavailable

@@ -30,6 +30,8 @@ from app.services.analytics.event_ingestion import WaitingEvents
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
+from app.services.emails.delivery import EmailSender
+from app.services.emails.notices import queue_notice
 from app.services.embedding.embedder import Embedder, GuardedEmbedder
 from app.services.embedding.local_server import MODEL, TOKENIZER
 from app.services.embedding.stored_vectors import VectorReader
@@ -39,8 +41,6 @@ from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.site_indexes import Rebuilder
-from app.services.mail.delivery import EmailSender
-from app.services.mail.notices import queue_notice
 from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester

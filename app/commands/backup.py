@@ -15,8 +15,8 @@ from app.clock import isoformat, now
 from app.commands.cli import OperatorCommand
 from app.config import Settings
 from app.runtime import runtime
+from app.services.emails.letters import discard_queued_emails
 from app.services.indexing.site_indexes import renew_indexes
-from app.services.mail.letters import discard_queued_emails
 from app.services.webhooks import discard_waiting
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted

@@ -19,6 +19,7 @@ from app.operations import machine_checks
 from app.operations.machine_checks import Finding, Level
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
+from app.services.emails.delivery import MailServerUnavailable, count_late
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.local_server import (
     MODEL,
@@ -29,7 +30,6 @@ from app.services.embedding.local_server import (
     open_fastembed,
 )
 from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
-from app.services.mail.delivery import MailServerUnavailable, count_late
 from app.services.operator_reports import describe_missing_engine, list_engine_usage, missing_engine_remedy
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size

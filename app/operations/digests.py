@@ -20,8 +20,8 @@ from app.plans import PlanTable
 from app.runtime import Runtime
 from app.services.access.credentials import site_record
 from app.services.analytics.reports import get_analytics
+from app.services.emails.letters import Block, Letter, Link, Listing, queue_email
 from app.services.inbox import search_now
-from app.services.mail.letters import Block, Letter, Link, Listing, queue_email
 from app.services.search.search import Searcher
 from app.services.sites import count_documents
 from app.storage.database import ROW_LOCK, Database

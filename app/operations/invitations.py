@@ -16,8 +16,8 @@ from app.services.access.callers import Caller, Client
 from app.services.access.rights import Role
 from app.services.accounts import accounts, invitations
 from app.services.audit_log.actors import acting
-from app.services.mail.letters import queue_email
-from app.services.mail.notices import INVITATION_KIND, write_invitation
+from app.services.emails.letters import queue_email
+from app.services.emails.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
 EMAILED_INVITATIONS = 30

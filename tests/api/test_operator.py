@@ -29,7 +29,7 @@ from schemas.operator import OwnLimitsSchema, QuotasSchema
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer, mail_server, mail_settings
+from tests.email_server import MailServer, mail_server, mail_settings
 
 TOKEN = "operator token number one of the tests".replace(" ", "-")
 NEXT_TOKEN = "operator token number two of the tests".replace(" ", "-")

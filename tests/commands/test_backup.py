@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Table, select, text
 
 from app.models import Base, EngineCredential, Member, Site
 from app.runtime import Runtime
-from app.services.mail.letters import Letter, queue_email
+from app.services.emails.letters import Letter, queue_email
 from app.services.webhook_delivery import secret_of
 from app.storage import backup_file
 from app.storage.database import Database

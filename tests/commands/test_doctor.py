@@ -23,14 +23,14 @@ from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.operations import diagnosis, machine_checks
 from app.runtime import Runtime
+from app.services.emails.letters import Letter, queue_email
 from app.services.embedding.local_server import ModelFile
-from app.services.mail.letters import Letter, queue_email
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
+from tests.email_server import mail_server
 from tests.identity_provider import identity_provider
-from tests.mail_server import mail_server
 from tests.services.embedding.embedding_server import failing, run_server
 from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download
 

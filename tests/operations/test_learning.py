@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.operations.learning import MIN_VISITORS, MAX_GAIN, VisitorClick, click_share_at, find_gains
+from app.operations.learning import MAX_GAIN, MIN_VISITORS, VisitorClick, click_share_at, find_gains
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7

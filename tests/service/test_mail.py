@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import requests
 
-from tests.mail_server import mail_server
+from tests.email_server import mail_server
 from tests.server import Server, free_port
 from tests.service.clients import eventually, register
 from tests.service.stored import change

@@ -30,7 +30,7 @@ from app.crawl.sources.runs import (
     newest_first,
 )
 from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
-from app.services.mail.notices import queue_failure_notice
+from app.services.emails.notices import queue_failure_notice
 from app.services.usage.daily_usage import count_crawled
 from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database

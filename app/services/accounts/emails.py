@@ -36,7 +36,7 @@ from app.services.accounts.members import (
     set_email,
 )
 from app.services.accounts.one_time_codes import switch_off
-from app.services.mail.letters import Composed, Letter, Link, Writer, queue_email
+from app.services.emails.letters import Composed, Letter, Link, Writer, queue_email
 from app.services.sites import get_account
 from app.tokens import hash_token, read_signed, sign
 from app.wording import moment_text

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.services.mail.letters import Letter, queue_email
+from app.services.emails.letters import Letter, queue_email
 from app.tokens import hash_token
 from app.wording import counted
 

@@ -18,7 +18,7 @@ from app.runtime import Runtime
 from backends.errors import BackendUnavailable
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
-from tests.mail_server import Delivered, MailServer
+from tests.email_server import Delivered, MailServer
 from tests.patience import PATIENCE_SECONDS
 
 WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)

@@ -24,8 +24,8 @@ from app.models import Account, Identity
 from app.runtime import Runtime
 from tests.answers import assert_ok
 from tests.callers import register_tenant
+from tests.email_installation import confirm_everybody
 from tests.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
-from tests.mail_installation import confirm_everybody
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person
 

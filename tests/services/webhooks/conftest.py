@@ -1,5 +1,5 @@
 """Webhooks whose owners are notified by mail."""
 
-from tests.mail_installation import server, tenant
+from tests.email_installation import server, tenant
 
 __all__ = ["server", "tenant"]

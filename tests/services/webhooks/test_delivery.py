@@ -28,7 +28,7 @@ from app.services.webhooks import CLAIM, MAX_FINISHED, OFF_AFTER, TRIES, announc
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer, mail_settings
+from tests.email_server import MailServer, mail_settings
 from tests.patience import PATIENCE_SECONDS
 from tests.services.webhooks.receiver import DATA, Receiver, add_webhook, deliveries, receiving, send, tell
 

@@ -15,7 +15,7 @@ from app.config import Settings
 from app.counters.base import CounterStore
 from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay, Webhook
 from app.plans import PlanLimits, PlanTable
-from app.services.mail.letters import Letter, Link, queue_email
+from app.services.emails.letters import Letter, Link, queue_email
 from app.services.sites import get_account
 from app.services.usage.quota import daily_requests_window
 from app.services.webhooks import announce, notify_operator

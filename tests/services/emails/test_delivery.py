@@ -18,12 +18,12 @@ from sqlalchemy import func, select
 from app.clock import Backoff
 from app.models import QueuedEmail
 from app.runtime import Runtime, create_runtime
-from app.services.mail import delivery
-from app.services.mail.delivery import CLAIM, EmailSender
-from app.services.mail.letters import Letter, queue_email
+from app.services.emails import delivery
+from app.services.emails.delivery import CLAIM, EmailSender
+from app.services.emails.letters import Letter, queue_email
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer
+from tests.email_server import MailServer
 from tests.patience import PATIENCE_SECONDS
 from tests.server import free_port
 

@@ -13,7 +13,7 @@ from app.runtime import Runtime
 from app.tokens import hash_token, make_invitation_token
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, accept_invitation, member_id, register_tenant
-from tests.mail_server import MailServer
+from tests.email_server import MailServer
 from tests.pages.people import person_of
 
 BO = "bo@example.com"

@@ -13,7 +13,7 @@ from app.operations.digests import queue_due_digests, unsubscribe_url
 from app.runtime import Runtime
 from tests.callers import Tenant, register_tenant
 from tests.conftest import SECRET
-from tests.mail_server import MailServer
+from tests.email_server import MailServer
 from tests.pages.people import Person, person_of
 
 WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)

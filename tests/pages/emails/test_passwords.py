@@ -20,8 +20,8 @@ from app.services.accounts import members
 from app.services.accounts.members import first_owner
 from tests.callers import PASSWORD, Tenant, add_member, member_id, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_installation import confirm_everybody
-from tests.mail_server import Delivered, MailServer
+from tests.email_installation import confirm_everybody
+from tests.email_server import Delivered, MailServer
 from tests.pages.people import Person
 from tests.patience import PATIENCE_SECONDS
 from tests.shared_servers import stored_bytes

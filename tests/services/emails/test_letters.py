@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.services.mail.letters import Letter, Link, Listing
+from app.services.emails.letters import Letter, Link, Listing
 
 LETTER = Letter(
     "News <of> today",

@@ -25,7 +25,7 @@ from app.services.accounts import emails
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer, mail_settings
+from tests.email_server import MailServer, mail_settings
 from tests.pages.people import Person, person_of
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

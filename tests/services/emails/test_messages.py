@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.services.mail.letters import Draft, build_message, wire_address
+from app.services.emails.letters import Draft, build_message, wire_address
 
 SENDER = Address("Site Search", "search", "example.com")
 DATE = datetime(2031, 5, 14, 12, 30, 15, tzinfo=UTC)

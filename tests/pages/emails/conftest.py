@@ -1,5 +1,5 @@
 """Pages of an installation that sends email."""
 
-from tests.mail_installation import app, server, stranger, tenant
+from tests.email_installation import app, server, stranger, tenant
 
 __all__ = ["app", "server", "stranger", "tenant"]

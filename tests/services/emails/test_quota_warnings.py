@@ -15,10 +15,10 @@ from sqlalchemy import select
 
 from app.models import QueuedEmail
 from app.runtime import Runtime, create_runtime
-from app.services.mail.notices import QuotaUse, warn_owners, write_warning
+from app.services.emails.notices import QuotaUse, warn_owners, write_warning
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer
+from tests.email_server import MailServer
 from tests.patience import PATIENCE_SECONDS
 from tests.services.webhooks.receiver import add_webhook, deliveries
 

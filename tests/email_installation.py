@@ -12,10 +12,10 @@ from sqlalchemy import select
 from app.models import Member
 from app.runtime import Runtime
 from app.services.accounts.members import confirm_email
-from app.services.mail.letters import discard_queued_emails
+from app.services.emails.letters import discard_queued_emails
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer, mail_server, mail_settings
+from tests.email_server import MailServer, mail_server, mail_settings
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 import trustme
 
 from app.feature_settings import SmtpServer
-from app.services.mail import delivery
-from app.services.mail.delivery import EmailDeferred, EmailRejected, MailServerUnavailable, SmtpConnection
-from app.services.mail.letters import Draft, build_message
-from tests.mail_server import PASSWORD, USER, MailServer, mail_server
+from app.services.emails import delivery
+from app.services.emails.delivery import EmailDeferred, EmailRejected, MailServerUnavailable, SmtpConnection
+from app.services.emails.letters import Draft, build_message
+from tests.email_server import PASSWORD, USER, MailServer, mail_server
 from tests.server import free_port
 
 

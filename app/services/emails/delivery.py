@@ -21,7 +21,7 @@ from app.config import Settings
 from app.feature_settings import SmtpServer, parse_sender, parse_smtp_url
 from app.models import QueuedEmail
 from app.models.base import has_come
-from app.services.mail.letters import Draft, Writer, build_message
+from app.services.emails.letters import Draft, Writer, build_message
 from app.storage.database import Database
 from app.wording import counted
 
