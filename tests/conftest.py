@@ -35,9 +35,9 @@ from app.runtime import Runtime
 from app.services.accounts import accounts
 from app.storage.database import Database
 from app.storage.migrate import upgrade
-from tests import answers, shared_servers
-from tests.answers import CheckedClient
+from tests import responses, shared_servers
 from tests.callers import Browser, Tenant, register_tenant
+from tests.responses import CheckedClient
 
 SECRET = "a secret of the tests that is long enough"
 
@@ -107,12 +107,12 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 
 def make_app(settings: Settings) -> Flask:
-    """Create an installation with tables, whose test clients check every response (see tests/answers.py)."""
+    """Create an installation with tables, whose test clients check every response (see tests/responses.py)."""
     app = create_app(settings, background=False, application=_Application)
     app.jinja_env.bytecode_cache = _templates
     app.extensions["documentation"] = _documentation
     api: ServiceApi = app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
-    api._document = answers.api_documents[0] if answers.api_documents else None
+    api._document = responses.api_documents[0] if responses.api_documents else None
     database: Database = app.extensions["runtime"].database
     if database.is_sqlite:  # Tests need no protection against power loss.
         event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))

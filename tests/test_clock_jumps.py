@@ -18,9 +18,9 @@ from app.models import EngineTask, Webhook
 from app.services import webhooks
 from app.services.engines import DELETE_INDEX, add_task
 from app.services.indexing.site_indexes import NEVER
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.crawl.sources.rows import add_source
+from tests.responses import assert_error, assert_ok
 from tests.services.webhooks.receiver import add_webhook, tell
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

@@ -22,9 +22,9 @@ from app.models import Account, Member
 from app.operations.attempts import PASSWORD_HASHES
 from app.services.accounts import accounts, passwords
 from app.storage.database import Database
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 from tests.shared_servers import stored_bytes
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway
+from tests.responses import assert_ok
 
 QUESTION = "when are the tickets refunded"
 TEXT = "Tickets are refunded up to noon, <b>but</b> never after it."

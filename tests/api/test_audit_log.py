@@ -28,9 +28,9 @@ from schemas.operator import OperatorAccountUpdateSchema
 from schemas.sites import SiteUpdateSchema
 from schemas.sources import SourceUpdateSchema
 from schemas.webhooks import WebhookUpdateSchema
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
 from tests.pages.people import person_of
+from tests.responses import assert_error, assert_ok
 
 BO = "bo@example.com"
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

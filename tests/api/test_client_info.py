@@ -13,9 +13,9 @@ import time_machine
 from flask import Flask
 
 from backends.base import Credential
-from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_ok
 
 KINDS = ("public", "search", "private")
 

@@ -11,8 +11,8 @@ import time_machine
 from flask import Flask
 
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
+from tests.responses import assert_error, assert_ok
 
 
 def test_dashboard_returns_counts_usage_and_limits(tenant: Tenant) -> None:

@@ -18,10 +18,10 @@ from app.models import Site, SourceRun, StoredDocument
 from app.operations import sites as site_operations
 from app.services.indexing import documents
 from app.services.usage.quota import NEW_SITES_LIMIT
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
 from tests.conftest import close_app
 from tests.crawl.sources.rows import add_source
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, tzinfo=UTC)
 

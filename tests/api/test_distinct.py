@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_error
 from tests.callers import Tenant, page, register_tenant
 from tests.gateway.callers import Gateway, assert_engine_error
+from tests.responses import assert_error
 
 LATEST = {"field": "version", "value": "latest"}
 

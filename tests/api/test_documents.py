@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
+from tests.responses import assert_error, assert_ok
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_error, assert_ok
 
 
 def test_private_key_gets_ranking_explanations_on_request(tenant: Tenant) -> None:

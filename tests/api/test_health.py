@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Flask
 
-from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant
+from tests.responses import assert_ok
 
 
 def test_healthz_returns_ok(app: Flask) -> None:

@@ -16,9 +16,9 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.models import Source, SourceRun
-from tests.answers import assert_error, assert_ok
 from tests.api.test_sources import URL, create, end_run, path_of
 from tests.callers import ApiClient, Tenant, add_member, register_tenant
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 

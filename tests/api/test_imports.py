@@ -14,11 +14,11 @@ from app.operations import imports
 from app.services.usage import quota
 from backends.errors import BackendUnavailable
 from schemas.imports import FORMATS
-from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant, page
 from tests.crawl.read.office.builders import docx, w_p, xlsx
 from tests.crawl.read.samples import pdf
 from tests.importers.exports import wxr, wxr_item
+from tests.responses import assert_error
 
 CSV = "id,title,content,url,price\n1,Opening hours,We open at nine.,/hours,5\n2,Getting here,By tram.,/way,\n"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_error, assert_ok
 from tests.services.inbox.test_items import missed
 
 PATH = "/api/analytics/inbox"

@@ -12,9 +12,9 @@ from werkzeug.test import TestResponse
 
 from app.logs import redact
 from app.services.accounts import members
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, accept_invitation, add_member
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error, assert_ok
 from tests.shared_servers import stored_bytes
 
 BO = "bo@example.com"

@@ -13,8 +13,8 @@ import time_machine
 from flask import Flask
 
 from app.tokens import ALPHABET
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Browser, Tenant, register_browser
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 RECORD = {

@@ -10,9 +10,9 @@ import pytest
 import time_machine
 
 from app.jobs import Jobs
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page
 from tests.gateway.callers import Gateway
+from tests.responses import assert_error, assert_ok
 
 TITLES = ("Harbour", "Harbour harbour", "Harbour master", "Harbour tours and their timetables in summer")
 

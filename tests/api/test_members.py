@@ -10,9 +10,9 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, member_id
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error, assert_ok
 
 BO = "bo@example.com"
 CY = "cy@example.com"

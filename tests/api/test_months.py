@@ -15,9 +15,9 @@ from flask import Flask
 
 from app.runtime import Runtime
 from app.services.usage.month_usage import close_months
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, add_member, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 
 TOKEN = "an-operator-token-of-the-tests-0123456789"
 FEBRUARY = datetime(2031, 2, 27, 12, tzinfo=UTC)

@@ -16,9 +16,9 @@ from werkzeug.test import TestResponse
 
 from app.application import create_app
 from app.services.accounts.members import first_owner
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 from tests.shared_servers import stored_bytes
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

@@ -26,10 +26,10 @@ from app.services.audit_log.actors import Actor
 from app.services.usage.quota import OPERATOR_WINDOW
 from app.web.callers import find_actor
 from schemas.operator import OwnLimitsSchema, QuotasSchema
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.email_server import MailServer, mail_server, mail_settings
+from tests.responses import assert_error, assert_ok
 
 TOKEN = "operator token number one of the tests".replace(" ", "-")
 NEXT_TOKEN = "operator token number two of the tests".replace(" ", "-")

@@ -12,8 +12,8 @@ from sqlalchemy import select
 
 from app.models import Account, DepartureReason, EngineTask, Key, SearchEvent, Session, Site, StoredDocument
 from app.operations.attempts import PASSWORD_CHECKS
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 NEW_PASSWORD = "a new long password"

@@ -9,8 +9,8 @@ from sqlalchemy import select
 from app.clock import now
 from app.models import SearchEvent
 from app.services.analytics.clicks import read_query_id
-from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.responses import assert_error
 
 
 def test_document_is_searchable_in_the_next_request(tenant: Tenant) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from app.services.usage import quota
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.responses import assert_error
 
 
 def put(tenant: Tenant, **settings: Any) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from schemas.validation.documents import MAX_SECTIONS
-from tests.answers import assert_error
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway
+from tests.responses import assert_error
 
 BULK, LIST = "/api/v1/index/bulk", "/api/v1/documents"
 CONTENT = "Opening words.\n\nTickets\n\nBuy them at the pier.\n\nRefunds\n\nWe pay back a cancelled cruise."

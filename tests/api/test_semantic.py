@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import update
 
 from app.models import DocumentVector
-from tests.answers import assert_ok
 from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page
+from tests.responses import assert_ok
 from tests.services.embedding.conftest import embedder, semantic_app, site  # noqa: F401
 from tests.services.embedding.stub_embedder import StubEmbedder
 

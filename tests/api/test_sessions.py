@@ -13,9 +13,9 @@ from flask import Flask
 
 from app.application import create_app
 from app.services.access import sessions
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, Browser, Tenant, add_member, register_browser
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 ANN = "ann@example.com"

@@ -13,9 +13,9 @@ from app.runtime import Runtime
 from app.services.access.rights import Role
 from app.services.accounts.accounts import hash_password
 from app.services.accounts.members import add_member, find_members
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
 from tests.pages.people import Person
+from tests.responses import assert_error, assert_ok
 
 OTHER_PASSWORD = "another horse battery"
 

@@ -9,8 +9,8 @@ import pytest
 import time_machine
 from flask import Flask
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_browser, register_tenant
+from tests.responses import assert_error, assert_ok
 
 NEW = {"name": "Shop", "url": "https://shop.example/"}
 RECORD = {

@@ -13,8 +13,8 @@ from sqlalchemy import select, update
 
 from app.crawl.sources import removal
 from app.models import EngineTask, RunPage, Source, SourcePage, SourceRun, StoredDocument
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"

@@ -11,9 +11,9 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 

@@ -20,8 +20,8 @@ from app.models import (
     SiteDay,
     VisitorErasure,
 )
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_error, assert_ok
 
 MOMENT = datetime(2031, 5, 14, 12, tzinfo=UTC)
 ROLLUPS = (SiteDay, QueryDay, ClickDay, ClickAnchorDay, QueryVisit)

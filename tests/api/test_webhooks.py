@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 
 from app.models import Webhook, WebhookDelivery
 from app.runtime import Runtime
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, Tenant, register_tenant
+from tests.responses import assert_error, assert_ok
 from tests.services.webhooks.receiver import add_webhook, deliveries, tell
 
 PATH = "/api/webhooks"

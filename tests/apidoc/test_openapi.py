@@ -1,4 +1,4 @@
-"""GET /openapi.json is complete, resolvable, and matches the routes. tests/answers.py checks responses against it."""
+"""GET /openapi.json is complete, resolvable, and matches the routes. tests/responses.py checks responses against it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from flask import Flask
 from jsonschema import Draft202012Validator
 
-from tests.answers import Document
 from tests.callers import ApiClient
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import Document
 
 BY_HAND = {"/openapi.json", "/metrics", "/static/<path:filename>"}
 """Routes that are not operations of the API."""

@@ -71,23 +71,23 @@ def calls(case: Case) -> dict[str, Call]:
     }
 
 
-def check_answer(answer: object) -> None:
+def check_response(answer: object) -> None:
     """Fail if a value does not match its declared type or a count is negative."""
     if isinstance(answer, SearchResult):
-        check_answer(answer.total)
-        check_answer([count for facet in answer.facets.values() for count in facet.values()])
+        check_response(answer.total)
+        check_response([count for facet in answer.facets.values() for count in facet.values()])
         for hit in answer.hits:
-            check_answer(hit.id)
+            check_response(hit.id)
             assert isinstance(orjson.loads(hit.json), dict)
     elif isinstance(answer, list | tuple):
         for each in answer:
-            check_answer(each)
+            check_response(each)
     elif type(answer) is int:
         assert answer >= 0
     elif type(answer) is float:
         assert answer <= 1
     elif not isinstance(answer, str):
-        check_answer([getattr(answer, name) for name in getattr(answer, "__slots__", ())])
+        check_response([getattr(answer, name) for name in getattr(answer, "__slots__", ())])
         assert answer is None or hasattr(answer, "__slots__"), answer
     else:
         assert answer
@@ -186,14 +186,14 @@ def test_corrupted_reply_yields_a_valid_result_or_a_backend_error(
     name: str, most: int, server: Server, case: Case
 ) -> None:
     call, liar = calls(case)[name], Liar(server)
-    check_answer(liar.run(call))
+    check_response(liar.run(call))
     for place, (_, _, body) in enumerate(list(liar.replies)):
         for lie, told in lies_of(body, most):
             answer: object = None
             with contextlib.suppress(BackendError):
                 answer = liar.run(call, place, told)
             try:
-                check_answer(answer)
+                check_response(answer)
             except (AssertionError, ValueError) as error:
                 raise AssertionError(f"reply {place} of {name}, of which {lie}: {answer}") from error
 

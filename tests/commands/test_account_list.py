@@ -11,8 +11,8 @@ from sqlalchemy import update
 
 from app.models import Account
 from app.services.usage.account_usage import ORDERS
-from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
+from tests.responses import assert_ok
 
 
 def run(app: Flask, *arguments: str) -> str:

@@ -9,9 +9,9 @@ from flask import Flask
 from sqlalchemy import update
 
 from app.models import Member
-from tests.answers import assert_ok
 from tests.callers import Tenant, add_member, register_browser
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_ok
 
 
 def run(app: Flask, *arguments: str, fails: bool = False) -> str:

@@ -19,11 +19,11 @@ from app.crawl.sources.runs import ClaimState, claim_run, count_waiting, renew_c
 from app.models import Source, SourceRun
 from app.runtime import Runtime
 from app.services.accounts import accounts
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
 from tests.conftest import close_app
 from tests.crawl.sources.rows import add_source
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, tzinfo=UTC)
 REASON = "Please pay your bill."

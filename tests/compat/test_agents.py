@@ -16,8 +16,8 @@ from app.compat.agents import files
 from app.compat.agents.files import MAX_FULL_BYTES, MAX_LISTED, walk_pages
 from app.services.usage.quota import VISITOR_LIMIT
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.responses import assert_error, assert_ok
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

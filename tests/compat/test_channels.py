@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant, page
 from tests.compat.test_agents import message, open_site
 from tests.gateway.callers import Gateway
+from tests.responses import assert_ok
 
 CHANNEL_REQUESTS = {
     "api": ("GET", "/v1/search", "search.search"),

@@ -9,10 +9,10 @@ import time_machine
 from sqlalchemy import select
 
 from app.models import Key
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
 from tests.gateway.test_limits import limit
+from tests.responses import assert_ok
 
 GOOD, BAD = {"Origin": "https://www.example.com"}, {"Origin": "https://evil.example"}
 

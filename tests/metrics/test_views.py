@@ -12,11 +12,11 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.metrics import serve_processes
-from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import has, samples_of
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error
 
 TOKEN = "a token for the metrics"
 HEADERS_OF_PROXIES = (

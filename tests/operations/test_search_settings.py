@@ -17,11 +17,11 @@ from app.services.access.callers import Caller
 from app.services.audit_log import recording
 from app.services.audit_log.entries import SettingsStates, settings_states
 from app.services.search_settings import settings_tag, settings_with_defaults
-from tests.answers import assert_error
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error
 
 Server = FakeTypesense | FakeMeilisearch
 

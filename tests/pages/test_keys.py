@@ -9,9 +9,9 @@ import pytest
 import time_machine
 from flask import Flask
 
-from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant
 from tests.pages.people import Person
+from tests.responses import assert_ok
 
 TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}")
 

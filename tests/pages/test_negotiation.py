@@ -7,9 +7,9 @@ import re
 import pytest
 from flask import Flask
 
-from tests.answers import assert_error
 from tests.callers import Tenant
 from tests.pages.people import BROWSER_ACCEPT, Person, person_of
+from tests.responses import assert_error
 
 HTML = [
     BROWSER_ACCEPT,

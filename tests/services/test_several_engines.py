@@ -17,10 +17,10 @@ from app.runtime import Runtime
 from app.services.indexing.site_indexes import missing_indexes, renew_indexes
 from backends.base import SearchBackend
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
+from tests.responses import assert_error
 
 FIRST, SECOND, ELSEWHERE = "tantivy:first", "tantivy:second", "typesense:elsewhere"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 
 MOST = 10
 

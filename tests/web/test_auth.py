@@ -14,8 +14,8 @@ from werkzeug.test import TestResponse
 from app.apidoc.openapi import document
 from app.tokens import make_token
 from app.web.auth import BEARER
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
+from tests.responses import assert_error, assert_ok
 from tests.web.operations import operations, policy_at
 
 

@@ -25,9 +25,9 @@ from schemas.documents import BulkSchema
 from schemas.gateway import EngineMultiSearchSchema
 from schemas.search import SearchBodySchema
 from schemas.search_settings import SearchSettingsSchema
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Browser, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 from tests.server import free_port
 from tests.shared_servers import counters_away, database_away
 

@@ -6,8 +6,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
+from tests.responses import assert_error
 
 ORIGIN = {"Origin": "https://shop.example"}
 FOR_BROWSERS = [

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant, page
 from tests.pages.people import person_of
+from tests.responses import assert_ok
 
 HOSTILE = [
     "[",

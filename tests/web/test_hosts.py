@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 
 NO_HOSTS = (
     "", "a b", "x:99999", "x:65536", "x:y", "x:-1", ":80", "http://x", "x/y", "x?y", "a@b", "x,y", "*", "a..b", ".",

@@ -13,10 +13,10 @@ from flask import Flask
 from app.apidoc.openapi import document
 from app.application import create_app
 from schemas.validation.keys import SCOPES, Scope
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
+from tests.responses import assert_error, assert_ok
 from tests.web.operations import operations, policy_at
 from tests.web.test_auth import NOT_FOR_KEYS, NOTHING, OWNED, TABLE, Row, assert_answer, filled, new_key, new_site, send
 

@@ -32,10 +32,10 @@ from app.web.auth import (
 )
 from app.web.policy import SAFE_METHODS, MissingPolicy, OperationPolicy, policies
 from schemas.validation.keys import Scope
-from tests.answers import assert_error
 from tests.callers import ApiClient, Browser, Tenant, add_member
 from tests.conftest import close_app, make_settings
 from tests.gateway.callers import Gateway, assert_engine_error
+from tests.responses import assert_error
 from tests.web.operations import Operation, operations
 
 SCRIPTS = {

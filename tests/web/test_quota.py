@@ -18,10 +18,10 @@ from app.config import UNLIMITED
 from app.counters.values import WindowRequest
 from app.services.access.callers import Caller
 from app.services.usage.quota import FILES_LIMIT, VISITOR_LIMIT, bucket_windows
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 

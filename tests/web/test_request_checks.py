@@ -9,8 +9,8 @@ import pytest
 import time_machine
 from flask import Flask
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page
+from tests.responses import assert_error, assert_ok
 
 MIB = 1_048_576
 

@@ -19,7 +19,7 @@ from app.apidoc import examples
 from app.apidoc.examples import ERRORS
 from app.apidoc.openapi import document
 from app.errors import ErrorCode
-from tests.answers import Document
+from tests.responses import Document
 
 PROJECT = Path(__file__).resolve().parents[3]
 MIN_WORDS = 3

@@ -30,10 +30,10 @@ from app.plans import PlanTable
 from app.services import sites
 from backends.errors import BackendUnavailable
 from schemas.sources import SourceCreateSchema
-from tests.answers import assert_ok
 from tests.crawl.conftest import UnexpectedErrors
 from tests.crawl.run.conftest import FreeTurns, Runner, counts
 from tests.crawl.run.websites import Answer, Website, html, serving
+from tests.responses import assert_ok
 from tests.services.webhooks.receiver import add_webhook, deliveries
 
 

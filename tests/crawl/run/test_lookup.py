@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import page
 from tests.crawl.run.conftest import Runner
 from tests.crawl.run.websites import Answer, Website, html
+from tests.responses import assert_error, assert_ok
 
 
 def look_up(runner: Runner, path: str, **expected: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import pytest
 
 from app.crawl.run import preview
 from app.crawl.run.visits import first_page, visitor
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.crawl.conftest import UnexpectedErrors
 from tests.crawl.run.websites import Answer, Website, crawling_tenant, html, serving
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error, assert_ok
 from tests.waiting import noted_calls, noted_places
 
 TEXT = "Ships and lighthouses of the harbour, shown in eleven rooms."

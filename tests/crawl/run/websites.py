@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.answers import assert_ok
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_ok
 
 
 @dataclass

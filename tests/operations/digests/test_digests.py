@@ -16,10 +16,10 @@ from app.models import Source
 from app.operations.digests import Miss, SiteMisses, queue_due_digests, week_of, write_digest
 from app.runtime import Runtime
 from backends.errors import BackendUnavailable
-from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.email_server import Delivered, MailServer
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_ok
 
 WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 MONDAY = datetime(2031, 5, 19, 7, 0, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from app.models import ClickLessons
 from app.pages.analytics.charts import draw_rates
 from app.services.analytics.reports import DayCount
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway
+from tests.responses import assert_ok
 from tests.services.analytics.conftest import TODAY
 
 BOX = {"X-Search-Channel": "box", "X-Search-Page": "/docs/start"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from backends.errors import BackendUnavailable
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.pages.people import Person
+from tests.responses import assert_ok
 
 QUERY = "/api/analytics/query"
 

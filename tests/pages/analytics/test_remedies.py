@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.pages.analytics.test_inbox import INBOX, queries
 from tests.pages.markup import Element
 from tests.pages.people import Person
+from tests.responses import assert_ok
 from tests.services.inbox.test_items import missed
 
 

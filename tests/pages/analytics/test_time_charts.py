@@ -14,10 +14,10 @@ from app.services.analytics import search_times
 from app.services.analytics.reports import DayCount, get_analytics
 from app.services.analytics.search_times import DayTimes, HourCount, percentiles
 from app.wording import day_text
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.pages.markup import Element
 from tests.pages.people import Person
+from tests.responses import assert_ok
 
 FIRST = date(2024, 5, 1)
 

@@ -13,11 +13,11 @@ from app.apidoc.openapi import document
 from app.apidoc.samples import mark_placeholders
 from app.documentation import GROUPS, MOVED_PAGES, REFERENCE, anchor_of, documentation_files
 from app.pages.docs import render_markdown
-from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.markup import Element
 from tests.pages.people import BROWSER_ACCEPT, Person
+from tests.responses import assert_error
 
 KEYS = "/docs/reference/keys"
 BUILT_IN_KEY = "svc_pub_documentation"

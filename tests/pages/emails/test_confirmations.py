@@ -22,11 +22,11 @@ from app.operations import operator as account_operations
 from app.runtime import Runtime
 from app.services.access.callers import Client
 from app.services.accounts import emails
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.email_server import MailServer, mail_settings
 from tests.pages.people import Person, person_of
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -17,13 +17,13 @@ from app.models import EmailChange, EmailChangeLink, Key, QueuedEmail
 from app.runtime import Runtime
 from app.services.accounts.members import first_owner
 from app.wording import moment_text
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, member_id, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.email_installation import confirm_everybody
 from tests.email_server import MailServer
 from tests.gateway.callers import Gateway
 from tests.pages.people import Person
+from tests.responses import assert_error, assert_ok
 from tests.shared_servers import stored_bytes
 
 ANN, NEW, THIRD = "ann@example.com", "new@example.com", "third@example.com"

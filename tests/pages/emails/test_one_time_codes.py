@@ -12,11 +12,11 @@ import time_machine
 from flask import Flask
 
 from app.runtime import Runtime
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, register_browser
 from tests.email_installation import confirm_everybody
 from tests.email_server import MailServer
 from tests.pages.people import Person
+from tests.responses import assert_error, assert_ok
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 ANN = "ann@example.com"

@@ -22,12 +22,12 @@ from sqlalchemy import func, select
 from app.clock import now
 from app.models import Account, Identity
 from app.runtime import Runtime
-from tests.answers import assert_ok
 from tests.callers import register_tenant
 from tests.email_installation import confirm_everybody
 from tests.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person
+from tests.responses import assert_ok
 
 
 def assert_nobody_came(app: Flask, person: Person, said: str) -> None:

@@ -13,12 +13,12 @@ from sqlalchemy import select
 from app.models import Identity, Member
 from app.operations import operator as account_operations
 from app.runtime import Runtime
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, add_member, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.identity_provider import IdentityProvider
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person, person_of
+from tests.responses import assert_error, assert_ok
 from tests.waiting import noted_places
 
 ANN = "ann@example.com"

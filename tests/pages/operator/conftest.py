@@ -8,9 +8,9 @@ from flask import Flask
 
 from app.services.accounts import one_time_codes
 from app.services.accounts.members import find_members
-from tests.answers import assert_ok
 from tests.callers import PASSWORD, Browser, register_browser
 from tests.pages.people import Person, person_of
+from tests.responses import assert_ok
 
 OPERATOR = "olga@example.com"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.pages.operator.conftest import OPERATOR
 from tests.pages.people import Person, person_of
+from tests.responses import assert_error, assert_ok
 
 HOSTILE = '<script>alert("x")</script>'
 

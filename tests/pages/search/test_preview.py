@@ -7,9 +7,9 @@ from flask import Flask
 
 from app.services.accounts import accounts
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page
 from tests.pages.people import Person
+from tests.responses import assert_error
 
 SECTIONS = ("news", "visit", "shop \"A\" 'b' \\")
 

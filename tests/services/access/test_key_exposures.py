@@ -14,10 +14,10 @@ from flask import Flask
 from sqlalchemy.exc import OperationalError
 
 from app.application import create_app
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of
+from tests.responses import assert_error, assert_ok
 from tests.services.webhooks.receiver import add_webhook, deliveries
 
 PAGE = {"Origin": "https://shop.example"}

@@ -8,8 +8,8 @@ import pytest
 from flask import Flask
 
 from app.services.analytics.events import LOST_EVENTS, EventJournalUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.responses import assert_error
 
 
 def lost() -> float:

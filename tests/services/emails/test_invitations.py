@@ -11,10 +11,10 @@ from app.models import Invitation, Member
 from app.operations.invitations import EMAILED_INVITATIONS
 from app.runtime import Runtime
 from app.tokens import hash_token, make_invitation_token
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, accept_invitation, member_id, register_tenant
 from tests.email_server import MailServer
 from tests.pages.people import person_of
+from tests.responses import assert_error, assert_ok
 
 BO = "bo@example.com"
 

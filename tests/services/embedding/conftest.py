@@ -10,10 +10,10 @@ from flask import Flask
 
 import app.runtime
 from app.services.embedding import stored_vectors
-from tests.answers import assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings, register_tenant
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_ok
 from tests.services.embedding.stub_embedder import StubEmbedder
 
 

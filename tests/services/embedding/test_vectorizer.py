@@ -15,9 +15,9 @@ from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.stored_vectors import store_vectors
 from app.services.embedding.vectorizer import BATCH_DOCUMENTS, PROBE, Vectorizer
 from app.services.engines import purge_site
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.conftest import register_tenant
+from tests.responses import assert_ok
 from tests.services.embedding.stub_embedder import StubEmbedder
 
 

@@ -17,11 +17,11 @@ from app.models import Site, SourceRun, StoredDocument
 from app.models.base import to_microseconds
 from app.runtime import Runtime
 from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, LATE, STUCK, ProbeResult
-from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
 from tests.pages.people import person_of
+from tests.responses import assert_ok
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from app.services.access.credentials import site_record
 from app.services.inbox import CurrentHit, CurrentResult, search_now
 from app.services.sites import get_site
 from backends.base import Matched
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_ok
 
 
 def now(tenant: Tenant, text: str, **options: int) -> CurrentResult:

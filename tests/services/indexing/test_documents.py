@@ -14,8 +14,8 @@ from app.plans import PlanLimits
 from app.services.indexing import documents as documents_module
 from app.services.indexing.documents import _Batch, _put, _Stored
 from schemas.validation.documents import ValidDocument, read_document
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_error, assert_ok
 
 MAX_SITE_FIELDS = 3
 

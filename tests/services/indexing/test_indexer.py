@@ -14,8 +14,8 @@ from app.models import Site
 from app.services.indexing import failures, indexer
 from app.services.indexing.site_indexes import find_lagging
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.responses import assert_error
 from tests.waiting import noted_calls, noted_places
 
 

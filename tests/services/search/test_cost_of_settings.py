@@ -25,8 +25,8 @@ from schemas.search_settings import (
     MAX_SYNONYMS,
     SearchSettingsSchema,
 )
-from tests.answers import assert_ok
 from tests.callers import Tenant, page
+from tests.responses import assert_ok
 from tests.work import Work, work_of
 
 CALLS_A_SECOND = 2_000_000

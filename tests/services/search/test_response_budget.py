@@ -14,11 +14,11 @@ from flask import Flask
 
 from backends.errors import ResponseTooLarge
 from backends.query import SearchQuery
-from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway, assert_engine_error
+from tests.responses import assert_error, assert_ok
 
 MOST = 20_000
 """Maximum bytes of documents in a response in these tests."""

@@ -13,8 +13,8 @@ from flask import Flask
 from app.services.indexing import indexer
 from backends.base import SearchBackend
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
 from tests.callers import Tenant, page
+from tests.responses import assert_error
 
 
 @pytest.fixture

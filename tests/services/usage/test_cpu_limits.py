@@ -29,10 +29,10 @@ from app.services.usage.cpu_limits import (
 )
 from app.services.usage.quota import MEMBERS_FACTOR
 from app.web import entrance
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, add_member, member_id
 from tests.conftest import close_app
 from tests.gateway.callers import Gateway, VisitorClient
+from tests.responses import assert_error, assert_ok
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from app.counters.base import CounterStore
 from app.counters.values import CountersUnavailable, UncountedSearch
 from app.runtime import Runtime
 from app.services.usage.daily_usage import LateCharges, usage_between
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway
+from tests.responses import assert_error, assert_ok
 from tests.shared_servers import counters_away
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

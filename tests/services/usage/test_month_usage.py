@@ -26,9 +26,9 @@ from app.services.usage.month_usage import (
     report_month,
     usage_of_month,
 )
-from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app
+from tests.responses import assert_error, assert_ok
 
 MAY = date(2031, 5, 1)
 NOON = datetime(2031, 5, 14, 12, tzinfo=UTC)

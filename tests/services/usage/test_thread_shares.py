@@ -12,10 +12,10 @@ from flask import Flask
 from app.errors import ApiError, ErrorCode
 from app.services.usage import cpu_limits
 from app.services.usage.cpu_limits import ThreadShares
-from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant, add_member, member_id, register_tenant
 from tests.gateway.callers import Gateway, assert_engine_error
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from flask import Flask
 
 from app.runtime import Runtime
 from app.services.webhooks import announce
-from tests.answers import assert_ok
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_ok
 
 DATA = {"quota": "searches", "percent": 80, "used": 8, "allowed": 10}
 

@@ -25,11 +25,11 @@ from app.runtime import Runtime, create_runtime
 from app.services import webhooks as queue
 from app.services.webhook_delivery import NotSent
 from app.services.webhooks import CLAIM, MAX_FINISHED, OFF_AFTER, TRIES, announce
-from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.email_server import MailServer, mail_settings
 from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_error, assert_ok
 from tests.services.webhooks.receiver import DATA, Receiver, add_webhook, deliveries, receiving, send, tell
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)

@@ -19,9 +19,9 @@ from app.models import AuditEntry, WebhookDelivery
 from app.operations.operator import change_plan
 from app.runtime import Runtime, create_runtime
 from app.services.webhooks import TRIES
-from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.responses import assert_error, assert_ok
 from tests.services.webhooks.receiver import Receiver, add_webhook, receiving, send, tell
 
 TOKEN = "o" * 32

@@ -36,11 +36,11 @@ class CheckedClient(FlaskClient):
     def open(self, *args: Any, **kwargs: Any) -> TestResponse:
         response = super().open(*args, **kwargs)
         request = response.request
-        check_answer(self.application, request.method, request.path, response)
+        check_response(self.application, request.method, request.path, response)
         return response
 
 
-def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> None:
+def check_response(app: Flask, method: str, path: str, response: TestResponse) -> None:
     """Fail unless the document describes the response and it has the headers of all responses."""
     if path.startswith("/static/"):
         return
