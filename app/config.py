@@ -97,7 +97,7 @@ class Settings:
     )
     crawl_browser: str = _setting(
         "",
-        "Chromium for pages that need JavaScript: a path or an address (extra `browser`). Empty: none.",
+        "Chromium for pages that need JavaScript: a path or a URL (extra `browser`). Empty: none.",
     )
     crawl_runs: int = _setting(
         4,
@@ -137,13 +137,13 @@ class Settings:
     )
     embedder: str = _setting(
         "",
-        "Computes vectors of texts: `minilm` (extra `minilm`), `fastembed` (extra `fastembed`), or the full address of "
+        "Computes vectors of texts: `minilm` (extra `minilm`), `fastembed` (extra `fastembed`), or the full URL of "
         "an OpenAI-compatible API (extra `embeddings`). Empty: searches match words only.",
     )
     embedder_model: str = _setting(
-        "", "Name of the model at the address in EMBEDDER, where it is required, or of a model of `fastembed`."
+        "", "Name of the model at the URL in EMBEDDER, where it is required, or of a model of `fastembed`."
     )
-    embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
+    embedder_key: str = _setting("", "Bearer token for the URL in EMBEDDER. Empty: none is sent.")
     operator_token: str = _setting(
         "",
         "Bearer token for the operator API, at least 32 characters; while you change it, the new and the old one, "
@@ -157,7 +157,7 @@ class Settings:
     )
     upgrade_url: str = _setting(
         "",
-        "URL of the button *Upgrade* on the plans page, such as a payment page; `{account}` becomes the account's id, "
+        "URL of the button *Upgrade* on the plans page, such as a payment page; `{account}` becomes the account's ID, "
         "`{plan}` the plan's name. Empty: no button.",
     )
     status_url: str = _setting("", f"Link *Status* in the footer of all pages: {_LINK_HELP}")

@@ -215,7 +215,7 @@ class CodesStateSchema(Schema):
 
     enabled = fields.Boolean(required=True)
     since = Instant(
-        required=True, allow_none=True, metadata={"description": "When two-factor authentication was switched on."}
+        required=True, allow_none=True, metadata={"description": "When two-factor authentication was turned on."}
     )
     recovery_codes_left = fields.Integer(required=True)
 

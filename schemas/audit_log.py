@@ -39,7 +39,7 @@ class ActorSchema(Schema):
     """The author of a change."""
 
     kind = fields.String(required=True, metadata={"enum": list(ACTOR_KINDS)})
-    id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's id."})
+    id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's ID."})
     name = fields.String(required=True, metadata={"description": "The member's email or the key's name."})
     address = fields.String(required=True, allow_none=True, metadata={"description": "IP address of the request."})
 

@@ -132,7 +132,7 @@ class ErrorDetailSchema(Schema):
     code = fields.String(required=True, metadata={"description": "Stable code of the problem."})
     message = fields.String(required=True)
     index = fields.Integer(metadata={"description": "Position of the invalid document in the batch, from 0."})
-    id = fields.String(metadata={"description": "Id of the invalid document, if it has one."})
+    id = fields.String(metadata={"description": "ID of the invalid document, if it has one."})
     position = fields.Integer(metadata={"description": "Position of the error in a filter, in characters from 0."})
 
 

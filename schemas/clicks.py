@@ -37,7 +37,7 @@ class ClickSchema(LenientBodySchema):
         required=True,
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"description": "The id of the clicked document; an integer is read as a string."},
+        metadata={"description": "The ID of the clicked document; an integer is read as a string."},
     )
     position = WholeNumber(
         low=1,

@@ -196,7 +196,7 @@ class AlgoliaAnswerSchema(Schema):
     params = fields.String(required=True)
     index = fields.String(required=True)
     queryID = fields.String(
-        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
+        required=True, metadata={"description": "ID of the search, which clicks can refer to for 24 hours."}
     )
     facets = fields.Dict(metadata={"description": "Number of matches per value of each field, if requested."})
 

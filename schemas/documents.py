@@ -170,7 +170,7 @@ class WarningSchema(Schema):
 class BulkAnswerSchema(SuccessSchema):
     """The batch is durable and searchable."""
 
-    indexed = fields.Integer(required=True, metadata={"description": "Number of distinct ids written."})
+    indexed = fields.Integer(required=True, metadata={"description": "Number of distinct IDs written."})
     created = fields.Integer(required=True)
     updated = fields.Integer(required=True)
     warnings = fields.List(fields.Nested(WarningSchema))
@@ -189,7 +189,7 @@ class DestroySchema(BodySchema):
     id = Identifier(
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"description": "The document's id; an integer is read as a string. Required unless `?id=` is given."},
+        metadata={"description": "The document's ID; an integer is read as a string. Required unless `?id=` is given."},
     )
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
@@ -200,7 +200,7 @@ class DestroyQuerySchema(SiteChoiceSchema):
     id = Text(
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"description": "The document's id, for clients that cannot send a body with DELETE."},
+        metadata={"description": "The document's ID, for clients that cannot send a body with DELETE."},
     )
 
 
@@ -215,11 +215,11 @@ class IdList(fields.List[str]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str | None]:
         if not isinstance(value, list):
-            raise ValidationError([Problem("must be a list of ids", "type")])
+            raise ValidationError([Problem("must be a list of IDs", "type")])
         if not value:
-            raise ValidationError([Problem("must contain at least one id", "too_short")])
+            raise ValidationError([Problem("must contain at least one ID", "too_short")])
         if len(value) > MAX_BATCH:
-            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} ids", "batch_too_large")])
+            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} IDs", "batch_too_large")])
         errors: dict[int, Any] = {}
         ids: list[str | None] = []
         for position, member in enumerate(value):
@@ -257,7 +257,7 @@ class DocumentListQuerySchema(SiteChoiceSchema):
     )
     filters = Text(
         load_default="",
-        metadata={"description": "Filter in the portable grammar, whatever the engine: `section = visit`."},
+        metadata={"description": "Filter in the portable syntax, which every engine supports: `section = visit`."},
     )
     source = Text(
         load_default="",
@@ -290,7 +290,7 @@ class ListedDocumentSchema(DocumentSchema):
 
     _source = fields.String(
         required=True,
-        metadata={"description": "Origin of the last write: `api`, a sync's source, or the id of a crawled source."},
+        metadata={"description": "Origin of the last write: `api`, a sync's source, or the ID of a crawled source."},
     )
     _updated_at = fields.DateTime(required=True, metadata={"description": "Time of the last write."})
 
@@ -334,7 +334,7 @@ class ChangeDocumentsSchema(BodySchema):
 class ChangeAnswerSchema(SuccessSchema):
     """The changes are durable and searchable."""
 
-    updated = fields.Integer(required=True, metadata={"description": "Number of distinct ids changed."})
+    updated = fields.Integer(required=True, metadata={"description": "Number of distinct IDs changed."})
 
 
 class DeleteDocumentsSchema(BodySchema):
@@ -349,7 +349,7 @@ class DeleteDocumentsSchema(BodySchema):
         load_default=None,
         trim=True,
         min_length=1,
-        metadata={"description": "Filter in the portable grammar, whatever the engine."},
+        metadata={"description": "Filter in the portable syntax, which every engine supports."},
     )
     all = Flag(load_default=None, metadata={"description": "`true` removes every document; it cannot be `false`."})
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)

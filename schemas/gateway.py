@@ -310,7 +310,7 @@ class EngineMetadataSchema(MatchedSchema):
 
     query = fields.String(required=True)
     queryUid = fields.String(
-        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
+        required=True, metadata={"description": "ID of the search, which clicks can refer to for 24 hours."}
     )
     indexUid = fields.String(required=True)
     primaryKey = fields.String(required=True)

@@ -45,7 +45,7 @@ class OperatorAccountQuerySchema(PageQuerySchema):
     q = Text(
         load_default="",
         max_length=254,
-        metadata={"description": "Part of the name or email address, in any case, or the account's id."},
+        metadata={"description": "Part of the name or email address, in any case, or the account's ID."},
     )
     plan = Text(max_length=32)
     status = Text(choices=ACCOUNT_STATUSES)

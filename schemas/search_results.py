@@ -87,7 +87,7 @@ class ExplainedMeaningSchema(Schema):
     )
     score = fields.Float(
         required=True,
-        metadata={"description": "0.4 / (1 + log₂ place) + 0.6 · cosine: the first 100 hits are ordered by it."},
+        metadata={"description": "0.2 / (1 + log₂ position) + 0.8 · cosine: the first 100 hits are ordered by it."},
     )
 
 
@@ -116,7 +116,7 @@ class ExplanationSchema(Schema):
     )
     preferred_over = fields.String(
         metadata={
-            "description": "Id of the hit that it replaces: of the hits with this value of `distinct`, that one "
+            "description": "ID of the hit that it replaces: of the hits with this value of `distinct`, that one "
             "matches best, but the search settings prefer this one."
         }
     )
@@ -187,7 +187,7 @@ class AnswerSchema(Schema):
     text = fields.String(
         required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
     )
-    id = fields.String(required=True, metadata={"description": "The id of the quoted document."})
+    id = fields.String(required=True, metadata={"description": "The ID of the quoted document."})
     url = fields.String(required=True, metadata={"description": "The URL of the quoted document."})
     anchor = fields.String(required=True, metadata={"description": "Anchor of the quoted section; empty for none."})
 
@@ -196,7 +196,7 @@ class EffectsSchema(Schema):
     """Effects of a site's rules and settings on a search, apart from its hits. Members without a value are absent."""
 
     rules = fields.List(
-        fields.String(), metadata={"description": "Ids of the rules that apply, in order; absent if none does."}
+        fields.String(), metadata={"description": "IDs of the rules that apply, in order; absent if none does."}
     )
     redirect = fields.String(
         metadata={"description": "URL or path that a rule redirects the visitor to, instead of showing results."}
@@ -210,7 +210,7 @@ class EffectsSchema(Schema):
         AnswerSchema,
         metadata={
             "description": "Present on the first page of results for a question, if the site shows answers and a "
-            "passage contains at least 70 % of its words, not counting stop words."
+            "passage of the first hit contains at least 70 % of its words by weight, not counting stop words."
         },
     )
 
@@ -259,7 +259,7 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
     processingTimeMs = fields.Integer(required=True)
     query = fields.String(required=True)
     query_id = fields.String(
-        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
+        required=True, metadata={"description": "ID of the search, which clicks can refer to for 24 hours."}
     )
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)

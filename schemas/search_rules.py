@@ -138,13 +138,13 @@ class RuleActionSchema(BodySchema):
         Text(min_length=1, max_length=512),
         low=1,
         high=MAX_RULE_IDS,
-        metadata={"description": "Ids of documents to pin to the top, in order, if they match the search's filters."},
+        metadata={"description": "IDs of documents to pin to the top, in order, if they match the search's filters."},
     )
     hide = ItemList(
         Text(min_length=1, max_length=512),
         low=1,
         high=MAX_RULE_IDS,
-        metadata={"description": "Ids of documents to exclude, even if pinned."},
+        metadata={"description": "IDs of documents to exclude, even if pinned."},
     )
     boost = _nested(RuleBoostSchema)
     filters = FilterText(metadata={"description": "Filter that all results must match."})
@@ -186,7 +186,7 @@ class Rules(ItemList):
         errors: dict[int, Any] = {}
         for position, rule in enumerate(rules):
             if rule["id"] in rule_ids:
-                errors[position] = {"id": [Problem("is also the id of another rule", "duplicate")]}
+                errors[position] = {"id": [Problem("is also the ID of another rule", "duplicate")]}
             rule_ids.add(rule["id"])
         if errors:
             raise ValidationError(errors)

@@ -168,7 +168,7 @@ class SearchSettingsSchema(BodySchema):
         load_default=None,
         allow_none=True,
         metadata={
-            "title": "One result of each",
+            "title": "Group results by",
             "description": "Field by which hits are grouped unless a search sets another: only the best hit of each "
             "value is returned. Null for none.",
         },
@@ -292,7 +292,7 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids of missing documents (`unknown_document`), settings that the search "
+            "description": "Pinned and hidden IDs of missing documents (`unknown_document`), settings that the search "
             "engine does not support (`engine_limit`), and, with `semantic`, a missing embedder "
             "(`semantic_unavailable`) or the number of documents that have no vector yet (`vectors_missing`)."
         },

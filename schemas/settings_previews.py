@@ -103,7 +103,7 @@ class SettingsPreviewAnswerSchema(Schema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids of missing documents (`unknown_document`); queries whose preview "
+            "description": "Pinned and hidden IDs of missing documents (`unknown_document`); queries whose preview "
             "does not include changed synonyms, which the search engine applies when they are saved "
             "(`preview_incomplete`); settings that the search engine does not support (`engine_limit`); with "
             "`semantic`, a missing embedder (`semantic_unavailable`) or the number of documents that have no vector "

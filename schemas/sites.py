@@ -60,7 +60,9 @@ class SiteSchema(Schema):
     index = fields.String(required=True, metadata={"description": "Name of the site's index."})
     active = fields.Boolean(required=True)
     agents = fields.Boolean(required=True, metadata={"description": "Whether agents may search and read it."})
-    description = fields.String(required=True, metadata={"description": "Description of its topic, for agents."})
+    description = fields.String(
+        required=True, metadata={"description": "Description of the site's topic, for AI agents."}
+    )
     plan = fields.String(required=True)
     indexed_pages = fields.Integer(required=True, attribute="document_count")
     created_at = Instant(required=True)
@@ -89,7 +91,7 @@ class SiteUpdateSchema(UpdateSchema):
     description = Text(
         trim=True,
         max_length=500,
-        metadata={"title": "Description", "description": "Description of the site's topic, for agents."},
+        metadata={"title": "Description", "description": "Description of the site's topic, for AI agents."},
     )
 
 

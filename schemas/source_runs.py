@@ -41,7 +41,7 @@ class RunSchema(Schema):
     )
     failed = fields.Integer(required=True, metadata={"description": "URLs without a usable response."})
     skipped = fields.Integer(required=True, metadata={"description": "URLs skipped for a reason."})
-    rendered = fields.Integer(required=True, metadata={"description": "Pages that a browser drew; see `render`."})
+    rendered = fields.Integer(required=True, metadata={"description": "Pages that a browser rendered; see `render`."})
     error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
 
 
@@ -93,7 +93,7 @@ class RunPageSchema(Schema):
     found_on = fields.List(
         fields.String(), metadata={"description": "The page, sitemap, or feed that first linked to it, if any."}
     )
-    document = fields.String(metadata={"description": "Of a duplicate, the id of the document with the same text."})
+    document = fields.String(metadata={"description": "Of a duplicate, the ID of the document with the same text."})
 
 
 class PageLookupQuerySchema(QuerySchema):
@@ -125,7 +125,7 @@ class PageLookupSchema(Schema):
     document = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "Id of its document; of a duplicate, of the document with the same text."},
+        metadata={"description": "ID of its document; of a duplicate, of the document with the same text."},
     )
 
 

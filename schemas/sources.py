@@ -100,7 +100,7 @@ class SetFields(fields.Field[dict[str, str]]):
 _SET = {
     "type": "object",
     "additionalProperties": {"type": "string", "maxLength": MAX_SET_LENGTH},
-    "description": "Fields and their values; `{version}` stands for the segment of the path in its place.",
+    "description": "Fields and their values; `{version}` stands for the matching segment of the path.",
 }
 
 

@@ -44,7 +44,7 @@ class SuggestionSchema(Schema):
 
     text = fields.String(required=True)
     kind = fields.String(required=True, metadata={"enum": ["query", "title"]})
-    url = fields.String(metadata={"description": "Address of the document with this title; absent for a query."})
+    url = fields.String(metadata={"description": "URL of the document with this title; absent for a query."})
 
 
 class SuggestionsSchema(Schema):

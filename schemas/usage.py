@@ -79,7 +79,7 @@ class DashboardUsageSchema(Schema):
     indexing_operations_this_month = fields.Integer(
         required=True,
         metadata={
-            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
+            "description": "Documents written (each distinct ID of a batch once) and removed, and reported operations."
         },
     )
     refused_searches_this_month = fields.Integer(
@@ -104,7 +104,7 @@ class MonthUsageSchema(Schema):
     indexing_operations = fields.Integer(
         required=True,
         metadata={
-            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
+            "description": "Documents written (each distinct ID of a batch once) and removed, and reported operations."
         },
     )
     most_documents = fields.Integer(

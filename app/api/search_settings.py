@@ -157,7 +157,7 @@ def _with_warnings(response: dict[str, Any], warnings: Sequence[dict[str, str]])
 
 
 def _unknown(ids: Sequence[str]) -> list[dict[str, str]]:
-    return [{"code": "unknown_document", "message": f"No document has the id {printable_name(id)}."} for id in ids]
+    return [{"code": "unknown_document", "message": f"No document has the ID {printable_name(id)}."} for id in ids]
 
 
 def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:

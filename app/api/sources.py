@@ -173,7 +173,7 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.route("/hooks/<string:secret>", methods=["POST"])
 @blp.operation(
     "runSourceByHook",
-    OperationPolicy(ANYONE, token_places=()),
+    OperationPolicy(ANYONE, token_locations=()),
     errors=(
         *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.ACCOUNT_SUSPENDED),
         *(ErrorCode.REQUEST_TIMEOUT, ErrorCode.PAYLOAD_TOO_LARGE),

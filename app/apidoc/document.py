@@ -70,17 +70,17 @@ SHARED_SCHEMAS = {
         "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
     },
     "HitSection": {
-        "description": "A section; or a member of a custom field of that name, if the document has one.",
+        "description": "A section, or an item of a custom field named `sections`.",
         "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
     },
     # Avoids oneOf: inside another oneOf, openapi-generator for TypeScript treats it as an object.
     "EngineFilterPart": {
-        "description": "An expression, or a list of which one must hold.",
+        "description": "An expression, or a list of expressions, at least one of which must hold.",
         "type": ["string", "array"],
         "items": _TEXT,
     },
     "EngineSearchFilter": {
-        "description": "An expression, or a list of which all must hold.",
+        "description": "An expression, or a list of expressions that must all hold.",
         "oneOf": [_TEXT, {"type": "array", "items": {"$ref": "#/components/schemas/EngineFilterPart"}}],
     },
 }

@@ -228,7 +228,7 @@ def _with_empty_body(view: View) -> View:
 def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
     """Return the security requirements of an operation, including the scope for private keys."""
     access = policy.access
-    if policy.token_places is not BEARER:
+    if policy.token_locations is not BEARER:
         return []  # Keys in a query parameter or another header are described as parameters of the operation.
     schemes = [
         ("publicKey", access.public),

@@ -33,7 +33,7 @@ def find_account(email: str) -> Account:
         else:
             accounts = [member.account for member in find_members(session, email)]
     if not accounts:
-        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'email address'} {email}.")
+        raise click.ClickException(f"No account has the {'ID' if email.isdigit() else 'email address'} {email}.")
     if len(accounts) > 1:
         choices = ", ".join(f"{account.id} ({account.name})" for account in accounts)
         raise click.ClickException(

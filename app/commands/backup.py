@@ -33,7 +33,7 @@ _NAME = re.compile(r"site-search-\d{4}-\d\d-\d\dT\d{6}Z\.zip")
 @click.option(
     "--keep-days",
     type=click.IntRange(min=1),
-    help="Of a folder: after a successful backup, delete backups that are older than this.",
+    help="If FILE is a folder: after a successful backup, delete backups older than this number of days.",
 )
 def backup(file: Path, keep_days: int | None) -> None:
     current_runtime = runtime()
@@ -41,7 +41,7 @@ def backup(file: Path, keep_days: int | None) -> None:
     if folder is not None:
         file = folder / f"site-search-{now():%Y-%m-%dT%H%M%SZ}.zip"
     elif keep_days is not None:
-        raise click.UsageError(f"--keep-days needs a folder, and {file} is not one.")
+        raise click.UsageError(f"--keep-days requires a folder, but {file} is not a folder.")
     bundled_texts = {SECRET: current_runtime.settings.secret_key}
     if current_runtime.settings.plans_file:
         bundled_texts[PLANS] = Path(current_runtime.settings.plans_file).read_text()

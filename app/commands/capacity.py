@@ -14,9 +14,15 @@ from app.wording import counted
 
 @click.command("capacity", cls=OperatorCommand)
 @click.option("--sites", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--pages", type=click.IntRange(min=1), default=200, show_default=True, help="Of each site.")
 @click.option(
-    "--searches-per-day", type=click.FloatRange(min=0), default=200.0, show_default=True, help="Of each site."
+    "--pages", type=click.IntRange(min=1), default=200, show_default=True, help="Number of pages of each site."
+)
+@click.option(
+    "--searches-per-day",
+    type=click.FloatRange(min=0),
+    default=200.0,
+    show_default=True,
+    help="Number of searches of each site.",
 )
 @click.option(
     "--keystrokes",

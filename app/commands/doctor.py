@@ -42,12 +42,12 @@ def _findings() -> Iterator[Finding]:
         yield Finding("settings", "problem", str(error), "Make the folder writable, or set DATA_DIR to another.")
         return
     for problem in problems:
-        yield Finding("settings", "problem", problem, "Correct the setting; the service does not start.")
+        yield Finding("settings", "problem", problem, "Correct the setting; the service does not start with it.")
     try:
         runtime = create_runtime(settings, background=False)
     except (ConfigurationError, OSError) as error:
         runtime = None
-        yield Finding("settings", "problem", str(error), "Correct the setting; the service does not start.")
+        yield Finding("settings", "problem", str(error), "Correct the setting; the service does not start with it.")
     else:
         if not problems:
             yield Finding("settings", "ok", "The settings are valid.")

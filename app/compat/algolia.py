@@ -22,7 +22,7 @@ from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.search.budget import ResponseBudget
 from app.web.admission import current_admission
-from app.web.auth import Access, TokenPlace
+from app.web.auth import Access, TokenLocation
 from app.web.callers import current_caller, typing_visitor
 from app.web.charges import run_charged_search
 from app.web.parsing import invalid, read_json_once
@@ -200,7 +200,7 @@ _POLICY = OperationPolicy(
     ACCESS,
     searches=True,
     searched_texts=searched_texts,
-    token_places=(TokenPlace("header", "X-Algolia-API-Key"), TokenPlace("query", "x-algolia-api-key")),
+    token_locations=(TokenLocation("header", "X-Algolia-API-Key"), TokenLocation("query", "x-algolia-api-key")),
 )
 _DESCRIBED = described_errors(_ERRORS, AlgoliaErrorSchema, prefix=_EXAMPLE_PREFIX)
 _KEY = {
@@ -208,7 +208,7 @@ _KEY = {
     "in": "query",
     "required": True,
     "schema": {"type": "string"},
-    "description": "A public or search key of the site; or in the header `X-Algolia-API-Key`.",
+    "description": "A public or search key of the site. You can also send it in the header `X-Algolia-API-Key`.",
 }
 
 

@@ -19,7 +19,7 @@ from app.operations.searches import SearchOutcome
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import TimedResult
 from app.web.admission import current_admission
-from app.web.auth import Access, TokenPlace
+from app.web.auth import Access, TokenLocation
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import run_charged_search
 from app.web.hosts import base_url
@@ -223,7 +223,7 @@ _POLICY = OperationPolicy(
     ACCESS,
     charges_search=True,
     searches=True,
-    token_places=(TokenPlace("query", "key"),),
+    token_locations=(TokenLocation("query", "key"),),
 )
 _ERRORS = {
     400: ("badRequest",),

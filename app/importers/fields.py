@@ -245,5 +245,5 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
 
 def _no_column(missing: Sequence[str], names: Sequence[str], listed_names: str) -> Problem:
     return Problem(
-        f"has no column for {', '.join(missing)}; map one of its columns to each of them: {listed_names}", "required"
+        f"is missing columns for {', '.join(missing)}; map a column to each of them: {listed_names}", "required"
     )

@@ -86,7 +86,7 @@ def read_items(stream: Source) -> Iterator[Read]:
 
 
 _NOT_AN_EXPORT = Problem("is not a WordPress export", "invalid_xml")
-_TOO_DEEP = Problem(f"nests elements more than {MAX_DEPTH} deep", "invalid_xml")
+_TOO_DEEP = Problem(f"has elements nested more than {MAX_DEPTH} levels deep", "invalid_xml")
 _EXCEEDED = {
     Bound.TIME: "timeout",
     Bound.MEMORY: "too_large",

@@ -96,7 +96,7 @@ def diagnose(
             yield from check()
         except Exception as error:  # noqa: BLE001 - a finding too; the others are still to be looked at
             first_line = str(error).strip().partition("\n")[0]
-            message = f"This could not be checked: {first_line or type(error).__name__}"
+            message = f"The check failed: {first_line or type(error).__name__}"
             yield Finding(topic, "problem", message, "Fix the other problems first, then run this check again.")
 
 
@@ -238,7 +238,7 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
     for site in [site for site in behind if site.error is not None][:MAX_LISTED]:
         stuck = site.since is not None and site.since < now() - STUCK
         since = "" if site.since is None else f" lacks changes since {_minute(site.since)}, and"
-        message = f"The index of site {site.id}{since} could not be brought up to date at {_failure(site)}"
+        message = f"The index of site {site.id}{since} could not be updated at {_failure(site)}"
         yield Finding("indexes", "problem" if stuck else "warning", message, _INDEXING_REMEDY)
     if not missing and not behind:
         yield Finding("indexes", "ok", "All indexes are up to date.")
@@ -345,7 +345,7 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
 def _browser(runtime: Runtime) -> Iterator[Finding]:
     location = runtime.settings.crawl_browser
     if not location:
-        yield Finding("browser", "ok", "Pages are read as sent: CRAWL_BROWSER is empty.")
+        yield Finding("browser", "ok", "Pages are read without a browser: CRAWL_BROWSER is empty.")
         return
     # Imported here since it loads the modules that fetch pages.
     from app.crawl.fetch.browser import Browser, is_address
@@ -359,10 +359,10 @@ def _browser(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("browser", "problem", str(error), remedy)
         return
     if not is_address(location) and os.geteuid() == 0:
-        message = f"Chromium {version} draws pages without its sandbox, since this is root."
+        message = f"Chromium {version} renders pages without its sandbox, because the service runs as root."
         yield Finding("browser", "warning", message, "Run the service as another user.")
     else:
-        yield Finding("browser", "ok", f"Chromium {version} draws pages.")
+        yield Finding("browser", "ok", f"Chromium {version} renders pages.")
 
 
 def _mail_server(runtime: Runtime) -> Iterator[Finding]:
@@ -383,4 +383,4 @@ def _mail_server(runtime: Runtime) -> Iterator[Finding]:
         late = count_late(session, now() - STUCK)
     if late:
         message = f"{counted(late, 'email')} waiting for over ten minutes."
-        yield Finding("mail", "warning", message, "Look for `mail` in the log; the service retries them for a day.")
+        yield Finding("mail", "warning", message, "Look for `email` in the log; the service retries them for a day.")

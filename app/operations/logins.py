@@ -88,7 +88,7 @@ def log_in(
     code: str = "",
     account_id: int | None = None,
     *,
-    asks: bool = False,
+    offers_choice: bool = False,
 ) -> tuple[Member, str, str, list[Member]]:
     """Start a session. Returns the member, the CSRF token, the cookie's value, and all matching members.
 
@@ -97,7 +97,7 @@ def log_in(
     Args:
         account_id: The account, if the address belongs to several. By default, the oldest membership with this password
             and a confirmed address, or else the oldest membership with this password.
-        asks: Whether to ask the person to choose among several accounts.
+        offers_choice: Whether to ask the person to choose among several accounts.
 
     Raises:
         AccountChoice: The person must choose an account.
@@ -121,7 +121,7 @@ def log_in(
     if not members:
         raise wrong_credentials()
     runtime.counters.refund(windows=counted, now=now().timestamp())
-    if asks and account_id is None and len(members) > 1:
+    if offers_choice and account_id is None and len(members) > 1:
         raise AccountChoice(members)
     return *_enter(runtime, client, members[0], code), members
 
@@ -167,7 +167,7 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
     for member in members:
         if member.account_id == account_id:
             return _enter(runtime, client, member, "" if offered.needs_code else None)
-    raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The choice of an account has expired; log in again.")
+    raise ApiError(ErrorCode.INVALID_CREDENTIALS, "Choosing an account took too long; log in again.")
 
 
 def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:

@@ -141,7 +141,7 @@ def finish(
     try:
         # Without the name, a response of another provider could not be told apart.
         if provider.endpoints().names_issuer and "iss" not in response:
-            raise ResponseRejected("The provider did not name itself.")
+            raise ResponseRejected("The provider's response does not name its issuer.")
         redirect_uri = runtime.settings.public_url + CALLBACK
         tokens = provider.exchange(response.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))

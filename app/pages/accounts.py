@@ -100,7 +100,7 @@ def enter() -> Response:
         cookie = log_in_with_code(runtime(), current_client(), **read_form(LoginCodeSchema()))[2]
     else:
         try:
-            cookie = log_in(runtime(), current_client(), **read_form(LoginSchema()), asks=True)[2]
+            cookie = log_in(runtime(), current_client(), **read_form(LoginSchema()), offers_choice=True)[2]
         except AccountChoice as choice:
             return make_response(show_choice(choice.members, following, needs_code=True))
     response = see_other(following)

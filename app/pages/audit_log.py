@@ -29,7 +29,7 @@ THINGS = {
     "member": "member",
     "invitation": "invitation of",
     "account": "account",
-    "identity": "sign-in with a provider of",
+    "identity": "login with a provider of",
     "webhook": "webhook",
 }
 """Maps each type of object to the words before its name."""
@@ -41,7 +41,7 @@ KIND_NAMES = {
     "member": "Members",
     "invitation": "Invitations",
     "account": "Plan and suspension",
-    "identity": "Sign-ins with a provider",
+    "identity": "Logins with a provider",
     "webhook": "Webhooks",
 }
 

@@ -38,7 +38,7 @@ ENGINE_FAILURES = Counter(
 )
 ENGINE_NOT_ASKED = Counter(
     "search_engine_not_asked_total",
-    "Operations that failed at once, because the search engine did not respond to earlier ones.",
+    "Operations that failed immediately, because the search engine did not respond to earlier ones.",
     ["engine"],
 )
 OPERATIONS = (

@@ -284,9 +284,7 @@ def ignore_query(session: Session, account_id: int, site_id: int, query: str, *,
     if is_ignored(session, site.id, query):
         return query
     if count_ignored(session, site.id) >= MAX_IGNORED:
-        raise field_error(
-            "ignored", "too_many", f"is true for {number(MAX_IGNORED)} queries of the site, which is the maximum"
-        )
+        raise field_error("ignored", "too_many", f"can be true for at most {number(MAX_IGNORED)} queries of a site")
     session.add(IgnoredQuery(site_id=site.id, query=query, ignored_at=now()))
     session.flush()
     return query

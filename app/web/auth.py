@@ -67,7 +67,7 @@ def bearer_token(request: Request) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenPlace:
+class TokenLocation:
     """A place in a request for the caller's key.
 
     Attributes:
@@ -91,14 +91,14 @@ class TokenPlace:
                 return (request.view_args or {}).get(self.name)
 
 
-BEARER = (TokenPlace("bearer"),)
+BEARER = (TokenLocation("bearer"),)
 
 
-def find_token(request: Request, places: tuple[TokenPlace, ...]) -> str | None:
+def find_token(request: Request, locations: tuple[TokenLocation, ...]) -> str | None:
     """Return the first token found at these places, or ``None``."""
-    if places is BEARER:
+    if locations is BEARER:
         return bearer_token(request)
-    return next((token for place in places if (token := place.find(request)) is not None), None)
+    return next((token for location in locations if (token := location.find(request)) is not None), None)
 
 
 _SEND_KEY = "Authorization: Bearer <API_KEY>"
@@ -107,10 +107,10 @@ _OTHER_PARAMETERS = ("key", "api_key", "apikey", "api-key", "apiKey", "access_to
 """Names by which other services expect a key."""
 
 
-def missing_key(request: Request, places: tuple[TokenPlace, ...] = BEARER) -> ApiError:
+def missing_key(request: Request, locations: tuple[TokenLocation, ...] = BEARER) -> ApiError:
     """Return the 401 for a request without a key at these places. It names a wrong place, but never the key."""
     message = f"Send an API key: {_SEND_KEY}."
-    if places is BEARER:
+    if locations is BEARER:
         header = next((name for name in _OTHER_HEADERS if request.headers.get(name)), None)
         parameter = next((name for name in _OTHER_PARAMETERS if request.args.get(name)), None)
         if request.headers.get("Authorization", "").strip():

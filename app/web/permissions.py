@@ -46,7 +46,8 @@ def find_permission_error(req: Request, policy: OperationPolicy, caller: Caller)
     if key.site_only and policy.whole_account:
         return ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            "The key is limited to its own site, and this concerns the whole account; use a key without site_only.",
+            "The key is limited to its own site, but this operation affects the whole account; "
+            "use a key without site_only.",
         )
     return None
 
@@ -57,7 +58,7 @@ def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
         return None
     return ApiError(
         ErrorCode.INSUFFICIENT_PERMISSION,
-        f"Your role in this account is {member.role}; this needs the role {needed}.",
+        f"Your role in this account is {member.role}; this operation requires the role {needed}.",
     )
 
 

@@ -13,7 +13,7 @@ from flask.sansio.app import App
 from werkzeug.exceptions import NotFound
 
 from app.services.access.rights import Role
-from app.web.auth import ANYONE, BEARER, Access, TokenPlace
+from app.web.auth import ANYONE, BEARER, Access, TokenLocation
 from schemas.validation.keys import Scope
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -58,7 +58,7 @@ class OperationPolicy:
     has_page: bool = False
     is_file: bool = False
     role: Role | None = None
-    token_places: tuple[TokenPlace, ...] = BEARER
+    token_locations: tuple[TokenLocation, ...] = BEARER
 
     def __post_init__(self) -> None:
         if self.uncounted and not self.access.anyone:

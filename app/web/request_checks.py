@@ -49,7 +49,7 @@ def check(req: Request, admission: Admission) -> None:
         ApiError, HTTPException: The request is rejected.
     """
     runtime, access = admission.runtime, admission.policy.access
-    token = find_token(req, admission.policy.token_places)
+    token = find_token(req, admission.policy.token_locations)
     if access.operator and is_operator_token(token, runtime.settings.operator_tokens):
         _admit_operator(req, admission)
         return
@@ -60,7 +60,7 @@ def check(req: Request, admission: Admission) -> None:
     # A session on an operation for keys is treated as missing, so that a page of another site cannot use a visitor's
     # cookie there.
     if caller is not None and caller.kind == "session" and not (access.session or access.operator or access.anyone):
-        caller, failure = None, missing_key(req, admission.policy.token_places)
+        caller, failure = None, missing_key(req, admission.policy.token_locations)
     # Before any limit is counted, since counting may wait for the counter store.
     _enter_shares(admission, caller, token)
     admission.caller = caller  # From here on, error responses are for this caller.
@@ -73,7 +73,7 @@ def check(req: Request, admission: Admission) -> None:
         if access.operator:
             raise _find_operator_error(runtime, token)
         if not access.anyone:
-            raise failure or missing_key(req, admission.policy.token_places)
+            raise failure or missing_key(req, admission.policy.token_locations)
         if admission.policy.opens_session:
             reject_foreign_form(req)
         return

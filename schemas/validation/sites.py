@@ -54,7 +54,7 @@ _BARE_ADDRESS = re.compile(r"(?://)?(?P<address>[^\s/:@?#\\]+\.[^\s/:@?#\\]+(?::
 MAX_RULES = 50
 MAX_SET_FIELDS = 20
 MAX_SET_LENGTH = 1_000
-PLACES = ("selector", "json_ld", "meta")
+RULE_SOURCES = ("selector", "json_ld", "meta")
 """Parts of a page that a rule can read; each rule reads one."""
 
 SEGMENT = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]{0,63})\}", re.ASCII)
@@ -106,13 +106,13 @@ def _text_problem(text: object) -> Problem | None:
 def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
     """Return the problems with a rule whose members are valid, by member name; ``_schema`` for the rule as a whole."""
     by_address = "path" in rule or "set" in rule
-    places = [place for place in PLACES if place in rule]
+    sources = [source for source in RULE_SOURCES if source in rule]
     if by_address:
         if rule.keys() - {"path", "set"}:
             return {"_schema": [_FORMS]}
         missing = {name: [REQUIRED] for name in ("path", "set") if name not in rule}
         return missing or _unknown_segments(rule["path"], rule["set"])
-    if len(places) != 1:
+    if len(sources) != 1:
         return {"_schema": [_FORMS]}
     if "name" not in rule:
         return {"name": [REQUIRED]}

@@ -93,8 +93,8 @@ def test_unknown_document_ids_in_settings_cause_a_warning(tenant: Tenant) -> Non
     answer = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).get_json()
 
     assert answer["warnings"] == [
-        {"code": "unknown_document", "message": "No document has the id gone."},
-        {"code": "unknown_document", "message": "No document has the id page-9."},
+        {"code": "unknown_document", "message": "No document has the ID gone."},
+        {"code": "unknown_document", "message": "No document has the ID page-9."},
     ]
     settings["pinned"][0]["ids"] = settings["hidden"][0]["ids"] = ["page-1"]
     assert "warnings" not in tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).get_json()
@@ -210,7 +210,7 @@ def test_preview_warns_of_unknown_document_ids(tenant: Tenant) -> None:
 
     answer = ask(tenant, settings=settings, queries=["a"])
 
-    assert answer["warnings"] == [{"code": "unknown_document", "message": "No document has the id gone."}]
+    assert answer["warnings"] == [{"code": "unknown_document", "message": "No document has the ID gone."}]
 
 
 @pytest.mark.parametrize(("body", "field"), MISTAKES)

@@ -139,7 +139,7 @@ def test_operator_commands_require_an_account_id_for_a_shared_email(app: Flask, 
     assert ann.browser.get("/profile/edit").get_json()["user"]["plan"] == "pro"
     assert eve.browser.get("/profile/edit").get_json()["user"]["plan"] == "business"
     result = runner.invoke(args=["account", "set-plan", "999", "business"])
-    assert "No account has the id 999." in result.output
+    assert "No account has the ID 999." in result.output
 
 
 def test_operator_password_reset_applies_to_all_accounts_of_the_email(app: Flask, both: tuple[Tenant, Tenant]) -> None:

@@ -262,7 +262,7 @@ def test_stale_index_is_reported_with_reason_and_time(installation: Tenant, monk
     assert wrong["indexes"]["level"] == "problem"
     minute = f"{then:%Y-%m-%d %H:%M} UTC"
     assert wrong["indexes"]["message"] == (
-        f"The index of site {installation.site_id} lacks changes since {minute}, and could not be brought up to date "
+        f"The index of site {installation.site_id} lacks changes since {minute}, and could not be updated "
         f"at {minute}: The search engine has not finished in time."
     )
     assert "timeout_seconds" in wrong["indexes"]["remedy"]

@@ -169,7 +169,7 @@ def test_missing_and_unknown_columns_are_reported(tenant: Tenant, folder: Path) 
     unknown = run_import(tenant, file, "--map", "content=Text")
 
     assert (missing.exit_code, unknown.exit_code) == (1, 1)
-    assert "pages.csv has no column for content, url; map one of its columns to each of them:" in missing.output
+    assert "pages.csv is missing columns for content, url; map a column to each of them:" in missing.output
     assert "--map contains the unknown column 'Text'; the columns are: id, title." in unknown.output
 
 

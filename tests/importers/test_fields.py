@@ -175,7 +175,7 @@ def test_columns_are_matched_by_case_insensitive_names_and_by_the_map() -> None:
     ("names", "columns", "field", "problem"),
     [
         (["id", "title"], {}, "file",
-         "has no column for content, url; map one of its columns to each of them: id, title"),
+         "is missing columns for content, url; map a column to each of them: id, title"),
         (["id", "name"], {"title": "Name"}, "map", "contains the unknown column 'Name'; the columns are: id, name"),
     ],
 )  # fmt: skip

@@ -180,7 +180,7 @@ def test_ending_an_import_early_leaves_no_process() -> None:
 
 
 def test_export_nested_too_deeply_is_rejected() -> None:
-    with pytest.raises(UnreadableFile, match=f"nests elements more than {MAX_DEPTH} deep") as rejection:
+    with pytest.raises(UnreadableFile, match=f"has elements nested more than {MAX_DEPTH} levels deep") as rejection:
         read((WXR_HEAD + "<a>" * 100_000).encode())
 
     assert rejection.value.problem.code == "invalid_xml"

@@ -105,4 +105,4 @@ def test_oidc_login_returns_to_the_same_account_and_requires_a_verified_email(
     assert accounts[0] == accounts[1]
 
     away = requests.get(f"{server.base_url}/login", headers=PAGE, timeout=30)
-    assert "Sign in with" in away.text
+    assert "Log in with" in away.text

@@ -160,5 +160,5 @@ def test_forbidden_page_explains_required_role(tenant: Tenant) -> None:
     person = person_of(add_member(tenant, BO, "viewer"))
     response = person.call("GET", PATH)
     assert response.status_code == 403
-    assert "Your role in this account is viewer; this needs the role owner." in person.page.text
+    assert "Your role in this account is viewer; this operation requires the role owner." in person.page.text
     assert PASSWORD not in person.page.text

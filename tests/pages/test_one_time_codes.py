@@ -59,7 +59,7 @@ def test_first_code_turns_on_two_factor_authentication(person: Person, tenant: T
     assert app.secret in person.page.text
 
     assert person.send("Turn on two-factor authentication", code="000000").status_code == 400
-    assert person.problem_of("code").startswith("Code is wrong; enter the one that the app shows now")
+    assert person.problem_of("code").startswith("Code is incorrect; enter the current code from your authenticator app")
     assert app.secret in person.page.text, "a typing error does not mean to scan again"
 
     person.press("Turn on two-factor authentication", code=code_of(app))

@@ -229,7 +229,7 @@ def test_table_contains_every_documented_operation(ann: Tenant) -> None:
         for operation in operations(ann)
         if not operation.policy.access.anyone
         and not operation.policy.access.operator  # See tests/api/test_operator.py.
-        and operation.policy.token_places is BEARER
+        and operation.policy.token_locations is BEARER
         and (template := re.sub(r"<(?:[^<>]+:)?(\w+)>", r"{\1}", operation.rule)) in described
         and operation.method.lower() in described[template]
         and not template.startswith("/engine")

@@ -215,7 +215,8 @@ def test_every_operation_rejects_callers_outside_its_policy(
         for operation in operations(ann)
         if not is_allowed(operation)
         and operation.endpoint not in OPERATOR_PAGES
-        and operation.policy.token_places is BEARER  # Other endpoints have their own error formats; see tests/compat.
+        # Other endpoints have their own error formats; see tests/compat.
+        and operation.policy.token_locations is BEARER
     ]
     assert len(rejected) > 5
     for operation in rejected:

@@ -116,7 +116,7 @@ def _describe_search(site: SiteRecord) -> dict[str, Any]:
         "snippet": {**_TEXT, "maxLength": MAX_SNIPPET, "description": "The best matching passage."},
         "fields": {
             "type": "object",
-            "description": "Additional fields of the page, such as author, date, and section.",
+            "description": "Custom fields of the page, such as author, date, and section.",
         },
     }
     results = {"type": "array", "items": _schema(hit, tuple(hit)), "description": "Best first."}
@@ -191,8 +191,8 @@ def _cut(value: Any) -> Any:
 
 def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
     arguments = {
-        "id": {**_TEXT, "description": "The page's id, from search."},
-        "url": {**_TEXT, "description": "The page's URL, instead of its id."},
+        "id": {**_TEXT, "description": "The page's ID, from search."},
+        "url": {**_TEXT, "description": "The page's URL, instead of its ID."},
         "offset": {
             "type": "integer",
             "minimum": 0,

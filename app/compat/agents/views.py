@@ -19,7 +19,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
 from app.storage.files import Copy
 from app.web.admission import current_admission
-from app.web.auth import ANY_KEY, Access, TokenPlace
+from app.web.auth import ANY_KEY, Access, TokenLocation
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, load_values, read_json_once
@@ -47,9 +47,9 @@ def _is_search(req: Request) -> bool:
 
 
 _BEARER_POLICY = OperationPolicy(ANY_KEY, Scope.SEARCH, charges_search=_is_search, searches=True)
-_KEY_IN_PATH = (TokenPlace("path", "key"),)
-_PATH_POLICY = OperationPolicy(IN_PATH, charges_search=_is_search, searches=True, token_places=_KEY_IN_PATH)
-_FILE_POLICY = OperationPolicy(IN_PATH, is_file=True, token_places=_KEY_IN_PATH)
+_KEY_IN_PATH = (TokenLocation("path", "key"),)
+_PATH_POLICY = OperationPolicy(IN_PATH, charges_search=_is_search, searches=True, token_locations=_KEY_IN_PATH)
+_FILE_POLICY = OperationPolicy(IN_PATH, is_file=True, token_locations=_KEY_IN_PATH)
 
 
 def _open_site(off: ErrorCode) -> SiteRecord:

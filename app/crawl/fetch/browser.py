@@ -162,7 +162,7 @@ class Browser:
         try:
             return await self._render_once(await self._started(), page, fetch)
         except BrowserDied as error:
-            log.warning("%s is rendered once more: %s", page.url, error)
+            log.warning("rendering %s again: %s", page.url, error)
             return await self._render_once(await self._started(), page, fetch)
 
     async def _render_once(self, chromium: Chromium, page: Fetched, fetch: FetchResource) -> RenderedPage:
@@ -206,7 +206,7 @@ class Browser:
             return BrowserDied("The browser ended or does not respond.")
         if isinstance(error, TimeoutError):
             return BrowserError("The page takes too long to render.")
-        return BrowserError("The page makes the browser fail.")
+        return BrowserError("The browser fails on this page.")
 
     async def _started(self) -> Chromium:
         from playwright.async_api import Error, async_playwright

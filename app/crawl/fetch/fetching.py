@@ -381,7 +381,7 @@ def _not_text(content_type: str) -> NotIndexed:
 
 
 def _too_large(max_bytes: int) -> NotIndexed:
-    return NotIndexed(Reason.TOO_LARGE, f"The page has more than {max_bytes // 1_048_576 or 1} MiB.")
+    return NotIndexed(Reason.TOO_LARGE, f"The page is larger than {max_bytes // 1_048_576 or 1} MiB.")
 
 
 def _status_error(status: int, headers: Mapping[str, str]) -> NotIndexed:

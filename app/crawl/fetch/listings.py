@@ -137,7 +137,7 @@ class _Nesting:
     def start(self, _tag: str, _attributes: object) -> None:
         self._open += 1
         if self._open > MAX_NESTING:
-            raise NotIndexed(Reason.BAD_SOURCE, "The feed nests elements too deeply.")
+            raise NotIndexed(Reason.BAD_SOURCE, "The feed has elements that are nested too deeply.")
 
     def end(self, _tag: str) -> None:
         self._open -= 1
@@ -347,7 +347,7 @@ class _Locations:
         self.root = self.root or name
         self._path.append(name)
         if len(self._path) > MAX_NESTING:
-            raise NotIndexed(Reason.BAD_SOURCE, "The sitemap nests elements too deeply.")
+            raise NotIndexed(Reason.BAD_SOURCE, "The sitemap has elements that are nested too deeply.")
         self._text = ""
         if name == "url":
             self._lastmod, self._url_start = "", len(self.pages)

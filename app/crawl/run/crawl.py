@@ -111,7 +111,7 @@ def add_posts(state: RunState) -> None:
         for post in walk_posts(state.visitor.fetch_listing, state.source.url, state.parts.reader.read_posts):
             with _one_page(state, QueuedPage(post.url, 0)):
                 if isinstance(post, UnreadablePost):
-                    raise RuntimeError("The post cannot be read; its error is above.")
+                    raise RuntimeError("The post cannot be read; the error is in the log.")
                 _add_post(state, post.url, page_of_post(post, rules))
             if batch_is_full(state):
                 _write(state)

@@ -78,9 +78,11 @@ def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
             raise
         except Exception:
             UNEXPECTED_ERRORS.labels("run").inc()
-            log.exception("run %s broke off", claim.run_id)
+            log.exception("run %s ended unexpectedly", claim.run_id)
             _abandon_sync(state)
-            return _end(state, "failed", error={"code": ErrorCode.INTERNAL_ERROR, "message": "The run broke off."})
+            return _end(
+                state, "failed", error={"code": ErrorCode.INTERNAL_ERROR, "message": "The run ended unexpectedly."}
+            )
     except RunLost:
         return "lost"
     except RunInterrupted:

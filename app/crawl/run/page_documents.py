@@ -228,7 +228,7 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
         NotIndexed: The file does not become a document.
     """
     if len(body) > MAX_PAGE_BYTES:
-        raise NotIndexed(Reason.TOO_LARGE, f"The file has more than {MAX_PAGE_BYTES // 1_048_576} MiB.")
+        raise NotIndexed(Reason.TOO_LARGE, f"The file is larger than {MAX_PAGE_BYTES // 1_048_576} MiB.")
     with closing(PageReader()) as reader:
         page = reader.read(Fetched(url, 200, {"content-type": content_type}, body))
     if page.skip_reason is Reason.EMPTY:

@@ -110,4 +110,4 @@ def is_css(selector: str) -> bool:
 
 def _check_selector(selector: str, field: str) -> None:
     if not is_css(selector):
-        raise field_error(field, "invalid", "is not a CSS selector")
+        raise field_error(field, "invalid", "is not a valid CSS selector")

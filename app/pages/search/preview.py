@@ -135,7 +135,7 @@ def show_search_preview(site_id: int) -> str | Response:
 def tune_search(site_id: int) -> Response:
     """Pin or hide a page for the query in the URL, or undo that, and show the same search again."""
     if not wants_page():
-        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
+        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Submit the form on this page while logged in.")
     check_query_string(request)
     site = load_site(site_id)
     refill_on_error(lambda error: _rejected_page(site, error), (400,))
@@ -307,7 +307,7 @@ def _change_tuning(site_id: int, search: str) -> Response:
     if not normal_form(query) or len(query.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise field_error("q", "invalid", "must be the query that found the page")
     if not 0 < len(document_id) <= MAX_ID_LENGTH or "\x00" in document_id:
-        raise field_error("id", "invalid", "must be the id of a page")
+        raise field_error("id", "invalid", "must be the ID of a page")
     position = _position(form)
     if action in _ADDS:
         settings_operations.add_result(

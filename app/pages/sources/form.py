@@ -112,7 +112,7 @@ def sent_rules() -> dict[str, Any]:
 
 def field_rows_of(rules: Sequence[Mapping[str, Any]], error: ApiError | None) -> dict[str, Any]:
     problems = Problems.of([] if error is None else error.details)
-    return {"field_rows": write_rows(rules), "places": PLACES, "rule_problems": problems}
+    return {"field_rows": write_rows(rules), "places": RULE_SOURCES, "rule_problems": problems}
 
 
 def form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) -> list[dict[str, Any]]:
@@ -301,7 +301,7 @@ def _number(text: str) -> int | str | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
 
 
-PLACES = {
+RULE_SOURCES = {
     "selector": "CSS selector",
     "meta": "Meta element",
     "json_ld": "JSON-LD",
@@ -320,7 +320,7 @@ def write_rows(rules: Sequence[Mapping[str, Any]]) -> list[Row]:
             common = {"kind": "path", "place": stored["path"], "all": False, "rule": rule}
             rows += [{"name": name, "value": value, **common} for name, value in stored["set"].items()]
             continue
-        kind = next((kind for kind in PLACES if kind in stored), "selector")
+        kind = next((kind for kind in RULE_SOURCES if kind in stored), "selector")
         rows.append(
             {
                 "name": stored.get("name", ""),
@@ -343,7 +343,7 @@ def read_rows(form: MultiDict[str, str]) -> list[Row]:
             continue
         last = rules[-1] if rules else {}
         if kind != "path":
-            rule = {"name": name, kind if kind in PLACES else "selector": place}
+            rule = {"name": name, kind if kind in RULE_SOURCES else "selector": place}
             more = {"attribute": value} if value and kind == "selector" else {}
             rules.append({**rule, **more, **({"all": True} if row.text("all") == "true" else {})})
         elif last.get("path") == place and name not in last["set"]:

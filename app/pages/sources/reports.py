@@ -52,7 +52,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ReasonCount:
     """Number of pages skipped for one reason, or indexed with one remark."""
 
     reason: str
@@ -83,7 +83,7 @@ class Report:
     Attributes:
         sentence: Summary.
         parts: The bar of all URLs, without empty parts.
-        left_out: Reasons for skipped pages, most frequent first.
+        skipped: Reasons for skipped pages, most frequent first.
         dead_links: Reasons of dead links, most frequent first.
         remarks: Remarks on indexed pages.
         processed: Number of processed pages.
@@ -94,9 +94,9 @@ class Report:
     run: SourceRun
     sentence: str
     parts: list[ReportPart]
-    left_out: list[LeftOut]
-    dead_links: list[LeftOut]
-    remarks: list[LeftOut]
+    skipped: list[ReasonCount]
+    dead_links: list[ReasonCount]
+    remarks: list[ReasonCount]
     processed: int
     took: str | None
     failure: str | None
@@ -296,12 +296,12 @@ def explain_failure(error: Mapping[str, str] | None) -> str:
 
 def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
     """Create the report of a run from the number of its URLs for each reason."""
-    groups = [LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()]
+    groups = [ReasonCount(reason, count, explain_reason(reason)) for reason, count in reasons.items()]
     return Report(
         run=run,
         sentence=summarize(run, {reason: count for reason, count in reasons.items() if reason not in REMARKS}),
         parts=divide(run, reasons),
-        left_out=[group for group in groups if group.reason not in REMARKS | DEAD_LINKS],
+        skipped=[group for group in groups if group.reason not in REMARKS | DEAD_LINKS],
         dead_links=[group for group in groups if group.reason in DEAD_LINKS],
         remarks=[group for group in groups if group.reason in REMARKS],
         processed=run.indexed + run.unchanged + run.skipped + run.failed,

@@ -75,7 +75,7 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
         raise field_error("code", "expired", "has expired; start the setup again")
     step = _step_of(app, _normal(code))
     if step is None:
-        raise field_error("code", "incorrect", "is wrong; enter the one that the app shows now")
+        raise field_error("code", "incorrect", "is incorrect; enter the current code from your authenticator app")
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
     # The step is stored, so that the code that completed the setup cannot be used again for a login.
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step

@@ -340,4 +340,4 @@ def _mine(email: QueuedEmail) -> tuple[ColumnElement[bool], ...]:
 
 def _describe(email: QueuedEmail) -> str:
     about = "" if email.account_id is None else f" to account {email.account_id}"
-    return f"mail {email.id} ({email.kind}{about})"
+    return f"email {email.id} ({email.kind}{about})"

@@ -209,7 +209,7 @@ class LocalEmbedder:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process_id, _, _ = struct.unpack("3i", credentials)
         if process_id > 0:
-            log.error("the process (%d) of the model hangs and is killed", process_id)
+            log.error("killing the model's process (%d), which hangs", process_id)
             os.kill(process_id, signal.SIGKILL)
 
 

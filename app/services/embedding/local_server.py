@@ -150,7 +150,7 @@ def open_fastembed(name: str, folder: Path, *, local_files_only: bool = False) -
         files = next(model for model in TextEmbedding.list_supported_models() if model["model"] == name)
         required = ("tokenizer.json", "tokenizer_config.json", files["model_file"], *files["additional_files"])
         if missing := [file for file in required if not (manual / file).is_file()]:
-            raise ModelFileError(f"{manual} lacks {', '.join(missing)}")
+            raise ModelFileError(f"{manual} does not contain {', '.join(missing)}")
     try:
         return TextEmbedding(
             name,

@@ -117,7 +117,7 @@ class Vectorizer:
                         count = self._step(site_id) if is_locked else 0
                     except EmbedderUnavailable as error:
                         self._probe()  # Raises if the embedder is unavailable, so that no site is blamed.
-                        log.warning("site %s: the embedder fails at its documents: %s", site_id, error)
+                        log.warning("site %s: the embedder failed on its documents: %s", site_id, error)
                         self._failing.record_failure(site_id)
                         count = 0
                 self._last_site_id = site_id
@@ -168,7 +168,7 @@ class Vectorizer:
         if self._embedder.dimension is None:
             self._probe()
         dimension = self._embedder.dimension
-        assert dimension is not None, "the embedder has responded"
+        assert dimension is not None, "the embedder is available again"
         model = model_of(self._embedder.model, dimension)
         after = site.vectors_revision if site.vectors_model == model else 0
         with self._database.read() as session:
@@ -220,7 +220,7 @@ class Vectorizer:
         if len(rejections) == len(chunks):
             self._probe()  # Raises if the embedder rejects everything, so that the documents are not blamed.
         for (_, id), rejection in rejections.items():
-            log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, rejection)
+            log.warning("site %s: the embedder rejected the document %r: %s", site_id, id, rejection)
         return vectors | dict.fromkeys(rejections, b"")
 
     def _finish(self, site_id: int, model: str, revision: int) -> None:

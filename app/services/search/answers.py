@@ -16,7 +16,7 @@ MIN_WORDS, MIN_ALL_WORDS = 3, 2
 """Minimum number of the query's content words that an answer contains; the second one if it contains all of them."""
 
 
-def asks(query: SearchQuery) -> bool:
+def may_have_answer(query: SearchQuery) -> bool:
     """Whether a search may have an answer: the site shows answers, and the request is for the first page of a sentence.
 
     A search with ``sort`` never has an answer.

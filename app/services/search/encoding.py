@@ -12,7 +12,7 @@ import orjson
 from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
 from app.services.access.credentials import SiteRecord
-from app.services.search.answers import asks
+from app.services.search.answers import may_have_answer
 from app.services.search.budget import ResponseBudget
 from app.services.search.search import TimedResult, rejected
 from backends.base import Hit
@@ -64,7 +64,7 @@ def for_site(query: SearchQuery, site: SiteRecord, max_bytes: int | None = None)
     answers = query.answers and site.settings.answers
     site_query = replace(query, kinds=site.kinds, settings=site.settings, answers=answers, max_bytes=max_bytes)
     site_query = site.rules.apply(site_query, now)
-    return replace(site_query, answers=False) if answers and not asks(site_query) else site_query
+    return replace(site_query, answers=False) if answers and not may_have_answer(site_query) else site_query
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:

@@ -83,19 +83,19 @@ class Searcher:
         engines: Engines,
         indexer: Indexer,
         events: EventRecorder,
-        max_answer_bytes: int,
+        max_response_bytes: int,
         mixed_order: MixedOrder | None = None,
     ):
         """``mixed_order`` orders the hits of sentences; ``None`` without an embedder."""
         self._engines = engines
         self._indexer = indexer
         self._events = events
-        self._max_answer_bytes = max_answer_bytes
+        self._max_response_bytes = max_response_bytes
         self._mixed_order = mixed_order
 
     def new_budget(self) -> ResponseBudget:
         """Return the size limit for one response, which may contain the hits of several searches."""
-        return ResponseBudget(self._max_answer_bytes)
+        return ResponseBudget(self._max_response_bytes)
 
     def run(self, site: SiteRecord, query: SearchQuery, *, record_for: Visitor | None = None) -> TimedResult:
         """Search one site, and record the search for analytics. The caller has charged the search.

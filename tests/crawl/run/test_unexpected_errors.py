@@ -168,7 +168,7 @@ def test_bug_that_concerns_no_page_ends_the_run(
 
     run = runner.run(runner.add())
 
-    assert run.error == {"code": "internal_error", "message": "The run broke off."}
+    assert run.error == {"code": "internal_error", "message": "The run ended unexpectedly."}
 
 
 def test_run_with_many_internal_errors_fails_as_incomplete(

@@ -36,7 +36,7 @@ def log_in(app: Flask, email: str = ANN, password: str = PASSWORD) -> Any:
 def test_new_person_gets_a_confirmed_account(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     person.go("/login?next=/sites")
-    link = person.page.first("a", "Sign in with Example").attributes["href"]
+    link = person.page.first("a", "Log in with Example").attributes["href"]
     person.call("GET", provider.log_in(begin(person, link)))
     assert (person.response.status_code, person.response.headers["Location"]) == (303, "/sites")
     user = person.client.get("/profile/edit").get_json()["user"]
@@ -278,7 +278,7 @@ class TestWithoutPasswords:
         person = Person(app)
         page = person.go("/register")
         assert person.path == "/login"
-        assert page.first("a", "Sign in with Example")
+        assert page.first("a", "Log in with Example")
         assert not [field for field in page.all("input") if field.attributes.get("type") == "password"]
         assert app.test_client().get("/login").get_json() == {
             "form": {"method": "GET", "action": "/login/oidc", "fields": []}
@@ -288,7 +288,7 @@ class TestWithoutPasswords:
 def test_oidc_routes_return_404_without_a_provider(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path))
     register_browser(app, ANN)
-    assert "Sign in with" not in Person(app).go("/login").text
+    assert "Log in with" not in Person(app).go("/login").text
     for path in ("/login/oidc", "/login/oidc/callback"):
         assert_error(ApiClient(app).get(path), 404, "not_found")
     close_app(app)

@@ -141,7 +141,7 @@ class _Events:
         return count
 
     def _reject_type(self, *_declared: object) -> None:
-        raise NotIndexed(Reason.NOT_TEXT, "The file declares a document type, which office files do not.")
+        raise NotIndexed(Reason.NOT_TEXT, "The file declares a document type, which office files must not do.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1
@@ -191,7 +191,7 @@ def broken_file() -> NotIndexed:
 
 
 def _too_large() -> NotIndexed:
-    return NotIndexed(Reason.TOO_LARGE, "The file unpacks to more than the limit.")
+    return NotIndexed(Reason.TOO_LARGE, "The unpacked file exceeds the size limit.")
 
 
 NONE, WORD, LINE_IN_CELL, CELL, LINE, BLOCK = range(6)

@@ -113,7 +113,7 @@ class Traps:
         day = _calendar_day(path, parameters)
         if day is not None:
             if day > clock.today() + timedelta(days=MAX_DAYS_AHEAD):
-                raise _trap("The URL is a calendar page, far in the future.")
+                raise _trap("The URL is a calendar page far in the future.")
             if self._exceeds(self._calendars, parsed.origin + _without_digits(path), MAX_CALENDAR_URLS):
                 raise _trap("The calendar has too many URLs.")
         names = sorted({name for name, _ in parameters})

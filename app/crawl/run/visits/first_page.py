@@ -76,7 +76,7 @@ def _read(
     page = reader.read(fetched, selectors, field_rules(source))
     needs_browser = has_browser and not page.noindex and mode_renders(source.render, page)
     if needs_browser and page.skip_reason is not None:
-        raise NotIndexed(Reason.NEEDS_BROWSER, "A run renders the page, which the preview does not.")
+        raise NotIndexed(Reason.NEEDS_BROWSER, "Runs render this page in a browser; the preview does not.")
     if page.skip_reason is not None:
         raise NotIndexed(page.skip_reason, "The page cannot be indexed as a document.")
     if page.canonical not in (None, fetched.url) and _is_page(visitor, reader, page.canonical):

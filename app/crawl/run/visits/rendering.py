@@ -201,7 +201,7 @@ class Renderer:
             # The page is not to blame if the browser itself failed before.
             raise type(self._failures[-1])("The browser failed for several pages in a row.")
         if self.slow_seconds > MAX_SLOW_SECONDS:
-            raise BrowserError("Other pages of the run have used the browser for too long.")
+            raise BrowserError("Other pages of the run have used up the browser time.")
         try:
             result = self._take_turn(fetched)
         except BrowserError as error:
