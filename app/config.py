@@ -365,7 +365,7 @@ def docs_search_key_file(folder: Path) -> Path:
 
 
 def read_docs_search_key(folder: Path) -> str:
-    """Return the demo's key for searching the documentation; empty if there is no demo."""
+    """Return the demo's key for searching the documentation; empty without a demo."""
     path = docs_search_key_file(folder)
     return path.read_text().strip() if path.exists() else ""
 

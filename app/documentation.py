@@ -66,7 +66,9 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("switch", "migrate", "move"),
     ("throttling", "rate limit", "too many requests"),
 )
-"""Groups of words that mean the same in the documentation: words that people search for, and those that it uses."""
+"""Groups of words that mean the same in the documentation: words that people search for, and words that the
+documentation uses.
+"""
 
 RANKS: Mapping[str, int] = {
     "/docs/billing": -1,

@@ -190,7 +190,7 @@ class ApiError(Exception):
 
 
 def validation_error(details: Iterable[Detail]) -> ApiError:
-    """Return the 400 for a list of problems. Its message states the first one and how many others there are.
+    """Return the 400 for a list of problems. Its message contains the first problem and the number of other problems.
 
     Problems beyond the maximum number of details are not counted.
     """

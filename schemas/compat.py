@@ -327,7 +327,7 @@ class CustomSearchPageSchema(_Listed):
 
 
 class CustomSearchPagesSchema(Schema):
-    """This page of results, and the previous and next ones, if any."""
+    """This page of results, and the previous and next pages, if any."""
 
     previousPage = fields.List(fields.Nested(CustomSearchPageSchema))
     request = fields.List(fields.Nested(CustomSearchPageSchema), required=True)

@@ -53,7 +53,7 @@ class ImportQuerySchema(QuerySchema):
 
 
 class ImportFormSchema(BodySchema):
-    """The format of the file, as a form field beside the file."""
+    """The format of the file, as a form field sent with the file."""
 
     format = Text(required=True, choices=tuple(FORM_FORMATS), metadata={"title": "Format"})
     map = Text(load_default="", max_length=MAX_MAP_LENGTH, metadata={"title": "Columns"})

@@ -92,7 +92,7 @@ class ExplainedMeaningSchema(Schema):
 
 
 class ExplanationSchema(Schema):
-    """Reasons for a hit's position, as far as the engine reports them."""
+    """Reasons for a hit's position that the engine reports."""
 
     pinned = fields.Boolean(metadata={"description": "Whether the hit is pinned to its position."})
     score = fields.Float(

@@ -68,9 +68,9 @@ def login(fields: dict[str, Any]) -> Response:
     """Log in and set the session cookie.
 
     If the email address belongs to several accounts with this password, the response lists them as `accounts`. The
-    session belongs to the account in `account_id` or, without that, to the one whose member has had the address
-    for longest, preferring confirmed addresses. Members with two-factor authentication also send a `code`; without
-    it the response is 401 `code_required`.
+    session belongs to the account in `account_id`. By default, it belongs to the account that has had the address for
+    longest, preferring confirmed addresses. Members with two-factor authentication also send a `code`; without it the
+    response is 401 `code_required`.
     """
     return logged_in(*log_in(runtime(), current_client(), **fields), status=200)
 

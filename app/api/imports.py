@@ -69,7 +69,7 @@ def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Import a file of documents, or a PDF, an office file, an e-book, or a similar file as one document.
 
     Documents with existing IDs are replaced. Invalid lines are skipped and reported. If the import fails, the error
-    message says how many documents were indexed.
+    message contains the number of documents that were indexed.
     """
     form = query["format"]
     file = BytesIO(read_file_body(request, is_page=form == imports.ONE_PAGE))

@@ -88,7 +88,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> SettingsRe
 @blp.arguments(SettingsPreviewSchema)
 @blp.response(200, SettingsPreviewAnswerSchema)
 def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Compare current results of queries with those under new settings. Nothing is saved, charged, or recorded."""
+    """Compare results of queries under current and new settings. Nothing is saved, charged, or recorded."""
     preview = settings_operations.preview(runtime(), current_caller(), site_id, body["settings"], body.get("queries"))
     queries = [
         {
@@ -147,7 +147,7 @@ def list_learned_clicks(site_id: int) -> dict[str, Any]:
 @blp.operation("forgetClicks", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def forget_clicks(site_id: int) -> dict[str, Any]:
-    """Reset what the site learned from clicks. Only new clicks count from now on."""
+    """Delete the ranking that the site learned from clicks. Only new clicks count from now on."""
     change(runtime(), current_caller(), search_settings.forget_clicks, site_id)
     return {"success": True}
 

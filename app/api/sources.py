@@ -184,7 +184,7 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
     """Start a run of the source with this deploy hook, at most once a minute.
 
-    During a run, the response contains that run, and another one follows it. Bodies other than JSON objects are
+    During a run, the response contains the current run, and another run follows it. Bodies other than JSON objects are
     ignored.
     """
     return {"success": True, "run": source_operations.run_by_hook(runtime(), secret, fields["urls"])}

@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that flask-smorest doesn't generate, and corrections to what it generates."""
+"""Parts of the OpenAPI document that flask-smorest doesn't generate, and corrections of its output."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def find_account(email: str) -> Account:
     """Return the account with this ID, or with a member who has this email address.
 
     Raises:
-        click.ClickException: There is no such account, or there are several.
+        click.ClickException: No account matches, or several do.
     """
     with runtime().database.read() as session:
         if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:

@@ -65,7 +65,7 @@ def make_demo(runtime: Runtime, base_url: str) -> str:
     """Create the missing parts of the demo, crawl the documentation, and return the text to print.
 
     The demo's password and tokens are stored in DATA_DIR/demo.json, which only its owner may read, so that the next
-    call prints the same ones. The search box of the service's own documentation uses the demo's public key.
+    call prints them again. The search box of the service's own documentation uses the demo's public key.
     """
     path = demo_file(runtime.settings.data_path)
     demo = read_demo(runtime.settings.data_path)

@@ -291,7 +291,7 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
 
 
 def _is_docsearch(parameters: Mapping[str, Any]) -> bool:
-    """Whether the client shows titles above titles: it asks for them, or its name is DocSearch's."""
+    """Whether the client is DocSearch, judging by the requested fields or the client's name."""
     names = chain.from_iterable(parameters[f"attributesTo{use}"] for use in ("Retrieve", "Highlight", "Snippet"))
     agent = request.args.get("x-algolia-agent") or request.headers.get("X-Algolia-Agent", "")
     return any(name.startswith("hierarchy") for name in names) or "docsearch" in agent.lower()

@@ -214,7 +214,7 @@ class Narrowing:
 
 
 def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing | None:
-    """Return those conditions of a request that engines don't support; ``None`` if it has no such condition."""
+    """Return the conditions of a request that engines don't support; ``None`` if it has no such condition."""
     host, path = read_host_and_path(parameters["siteSearch"])
     words = any_of(parameters)
     if not path:

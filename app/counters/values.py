@@ -193,8 +193,8 @@ class ConsumeOutcome(NamedTuple):
             was requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
         day: UTC day of ``now``.
         credential_version: The account's credential version, if requested (also when rejected).
-        continues: Whether the request continues a charged intent. The intent's windows then neither counted the request
-            nor had to have room for it.
+        continues: Whether the request continues a charged intent. If so, the intent's windows neither counted nor
+            limited the request.
     """
 
     windows: tuple[WindowState, ...]

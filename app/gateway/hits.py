@@ -1,7 +1,7 @@
 """Hits in Meilisearch's format: selected fields, ``_formatted``, ``_matchesPosition``.
 
-Engines mark matches with two tags that no document can contain (documents have no NUL), so that matches can be located
-and distinguished from text that looks like a tag.
+Engines mark matches with two tags that no document can contain (documents have no NUL), so that matches can be located,
+and are not confused with text that looks like a tag.
 """
 
 from __future__ import annotations

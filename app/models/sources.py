@@ -88,7 +88,7 @@ class SourceRun(Base):
     seeded: Mapped[bool] = mapped_column(default=False)
     """Whether all start URLs are known."""
     complete: Mapped[bool] = mapped_column(default=True)
-    """Whether the run has seen all pages so far, so that the source's other documents may be removed."""
+    """Whether the run has discovered every page so far. Otherwise, it must not remove the source's other documents."""
     found: Mapped[int] = mapped_column(default=0)
     """URLs found so far; at the end, the sum of the other counts except ``removed``."""
     indexed: Mapped[int] = mapped_column(default=0)

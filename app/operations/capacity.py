@@ -188,7 +188,7 @@ def busiest_hour(
         keystrokes: Requests that the search box sends for a search; 0 if all searches come through the API.
         changed_share: Share of a site's pages that change each day.
         crawled_share: Share of the sites that are crawled daily; the others are written to.
-        peak: Searches of the busiest hour, divided by those of an average hour.
+        peak: Number of searches in the busiest hour, divided by the number in an average hour.
     """
     pages_per_second = sites * pages / DAY
     return Load(

@@ -62,7 +62,7 @@ MAX_SKIPPED_LINES = 10_000
 
 
 def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) -> ImportOutcome:
-    """Import a file of documents, or a file that is one page.
+    """Import a file of documents, or a file that becomes one page.
 
     Raises:
         ApiError: 400 for an unreadable file or missing columns; 404; 403 for a paused site or a full plan; 429 after

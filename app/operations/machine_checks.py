@@ -44,7 +44,7 @@ class Finding:
 
 
 def versions() -> Iterator[Finding]:
-    """Compare the installed packages with the required ones."""
+    """Compare the versions of the installed packages with the required versions."""
     wrong = []
     for line in requires(DISTRIBUTION) or ():
         requirement = Requirement(line)

@@ -191,7 +191,7 @@ def name_operator(runtime: Runtime, email: str, account_id: int | None = None) -
         account_id: The member's account; ``None`` if the address belongs to only one.
 
     Raises:
-        ValueError: There is no such member, or several, or the address is unconfirmed. The message is for people.
+        ValueError: No member has this address, several have it, or it is unconfirmed. The message is for people.
     """
     with runtime.database.write() as session:
         members = [member for member in _members_of(session, email) if account_id in (None, member.account_id)]

@@ -26,7 +26,8 @@ MIN_FREE_SHARE = 0.1
 
 
 def choose_engine(runtime: Runtime, plan: str) -> SearchBackend:
-    """Return the engine for a new site: the one that the account's plan names, or the one with the fewest documents.
+    """Return the engine for a new site: the engine that the account's plan names, or else the engine with the fewest
+    documents.
 
     An engine that doesn't respond, or has little disk or memory left, is chosen only if no engine is better off.
     """

@@ -1,4 +1,4 @@
-"""Plans as cards: the price, what the plan allows, and the way to get it."""
+"""Plans as cards: the price, the limits, and the way to get the plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CURRENCY = r"(?:[€$£¥₹₽₩₺₴₫฿₱]|[A-Z]{3}\b|kr\b|zł|Kč|Fr\b
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d+)*"
 _AMOUNT = re.compile(rf"[A-Z]{{0,3}}{_CURRENCY}\s?{_NUMBER}|{_NUMBER}\s?{_CURRENCY}")
 _MAX_LARGE_LENGTH = 12
-"""Maximum length of a price that is shown large although it has no currency, such as `0` or `Free`."""
+"""Maximum length of a price without a currency, such as `0` or `Free`, that is shown in large type."""
 _TICKS = (
     ("searches_per_day", "search", " a day"),
     ("documents", "page", ""),

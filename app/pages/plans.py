@@ -25,7 +25,7 @@ WARNING_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A limit and how much of it is used.
+    """A limit and its usage.
 
     Attributes:
         most: The limit, or ``None`` for unlimited.

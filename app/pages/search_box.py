@@ -102,7 +102,7 @@ def _first_query(session: Session, site: Site) -> str:
 
 
 def _preview_info(site: Site) -> dict[str, Any]:
-    """Return what the preview's search box uses instead of a response of ``GET /v1/client-info``.
+    """Return the connection details that the preview's search box uses instead of ``GET /v1/client-info``.
 
     The key in it works on this page even if the box's public key is restricted to the site's own pages.
     """

@@ -276,7 +276,7 @@ def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
 
 
 def _rows(submitted: SubmittedSettings) -> Draft:
-    """Return the settings to show in the rows: the submitted ones, or the stored ones if the JSON is invalid."""
+    """Return the settings for the rows: the submitted settings, or the stored settings if the JSON is invalid."""
     if submitted.text is None:
         return settings_with_defaults(submitted.draft or {})
     try:

@@ -136,7 +136,7 @@ class Clients:
         self._watch(conn, selectors.EVENT_READ, self.read, self._drop)
 
     def read(self, conn: Connection) -> None:
-        """Receive what a client has sent, and continue if that completes a request."""
+        """Receive input from a client, and continue if it completes a request."""
         try:
             conn.sock.receive_available()
         except BlockingIOError:

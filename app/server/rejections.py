@@ -18,7 +18,7 @@ from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.web.headers import make_request_id
 
 _SERVER_ERRORS = (ConfigurationProblem, InvalidResponseHeader, InvalidResponseHeaderName)
-"""Exceptions that gunicorn derives from those for malformed requests, but the client did not cause."""
+"""Exceptions that the client did not cause, although gunicorn derives them from exceptions for malformed requests."""
 
 
 def headers_too_large() -> ApiError:

@@ -1,6 +1,7 @@
 """The search engines of SEARCH_URL, and the outbox of tasks for them.
 
-A task is written in the transaction that makes it necessary, and executed afterwards, however long an engine is away.
+A task is written in the transaction that makes it necessary, and executed afterwards, however long the engine is
+unavailable.
 """
 
 from __future__ import annotations

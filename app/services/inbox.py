@@ -70,7 +70,9 @@ def search_now(searcher: Searcher, site: SiteRecord, text: str, *, limit: int = 
 
 PERIOD_DAYS = 30
 MAX_CANDIDATES = 100
-"""Maximum number of queries to check with a search each. Queries that disappointed the most visitors come first."""
+"""Maximum number of queries that are checked, each with a search. Queries that disappointed the most visitors come
+first.
+"""
 MIN_VISITORS_WITHOUT_CLICK = 5
 """Minimum number of visitors who searched for a query without clicking before missing clicks are significant."""
 MAX_FREQUENT = 1_000

@@ -126,7 +126,7 @@ def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
 
 
 def forget_clicks(session: Session, account_id: int, site_id: int) -> None:
-    """Delete what a site has learned from clicks, so that it learns only from new clicks.
+    """Delete the ranking that a site has learned from clicks, so that it learns only from new clicks.
 
     Raises:
         ApiError: 404.

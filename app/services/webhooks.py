@@ -26,7 +26,7 @@ TRIES = 8
 PAUSES = Pauses(680.0, 86_400.0)
 """Pauses between attempts; the seven pauses take 12 to 24 hours in total."""
 CLAIM = timedelta(seconds=60)
-"""Time for which a process claims a webhook, well beyond what an attempt may take."""
+"""Time for which a process claims a webhook, well beyond the duration of an attempt."""
 MAX_FINISHED = 50
 """Number of a webhook's most recent finished deliveries that are kept."""
 MAX_WAITING = 1_000

@@ -41,7 +41,7 @@ waits for the site: a deadlock.
 
 
 class StorageUnavailable(Exception):
-    """A file beside the database cannot be created: the disk is full or read-only."""
+    """A file next to the database cannot be created: the disk is full or read-only."""
 
 
 UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (
@@ -160,7 +160,7 @@ class Database:
     def _make_private(self, *_: Any) -> None:
         """Create a new database file that only its owner can read, since it contains password hashes.
 
-        SQLite's own files beside it inherit its mode. An existing file is never opened here, because closing it would
+        SQLite's own files next to it inherit its mode. An existing file is never opened here, because closing it would
         release all of SQLite's locks on it in this process.
         """
         path = Path(str(self.url.database))

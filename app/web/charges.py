@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a request counts and charges, computed once for its caller.
+    """The windows and searches that a request counts and charges, computed once for its caller.
 
     Attributes:
         permission_error: The 403 for a caller who may not use the operation; ``None`` otherwise. Raised after counting.
@@ -63,7 +63,7 @@ class Charge:
 
 
 def charge_of(req: Request, admission: Admission, caller: Caller) -> Charge:
-    """Return what a request charges, which depends on the caller's rights and plan."""
+    """Return the charge of a request, which depends on the caller's rights and plan."""
     policy, account = admission.policy, caller.account
     permission_error = find_permission_error(req, policy, caller)
     # Only callers with engine keys have a bucket of their own for searches.
@@ -230,7 +230,7 @@ def run_charged_search(
     """Search a site as :func:`app.operations.searches.search_site` does, with the charge reserved for the request.
 
     Raises:
-        ApiError: As there; also 429 if the daily quota is used up.
+        ApiError: 429 if the daily quota is used up; 400 for an invalid query or a response that would be too large.
         BackendUnavailable: The engine is unavailable.
     """
     require_search(admission)

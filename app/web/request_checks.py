@@ -193,7 +193,7 @@ def _count(req: Request, admission: Admission, caller: Caller, token: str | None
 def _identify_again(
     req: Request, admission: Admission, token: str, credential_version: CredentialVersion | None
 ) -> tuple[Caller, Charge]:
-    """Return the caller with credentials of the current version, and what that caller is charged."""
+    """Return the caller with credentials of the current version, and the caller's charge."""
     caller = identify_token(admission.runtime, req.path, admission.policy.access, token, credential_version)
     admission.caller = caller
     return caller, charge_of(req, admission, caller)

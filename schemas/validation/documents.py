@@ -201,7 +201,7 @@ _UNCHANGED = {"title": "", "content": "", "url": "/"}
 
 
 def read_change(raw: Any, position: int = 0) -> DocumentChange:
-    """Validate one change of a document, as far as possible without the document.
+    """Validate those parts of one change that can be checked without the document.
 
     Raises:
         DocumentProblems: The change is invalid for every document.

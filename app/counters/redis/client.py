@@ -259,7 +259,7 @@ class KnownIncarnation:
 
     Attributes:
         state: Name of the incarnation, and a lower bound for its number of credential changes.
-        doubt: Token that tells the next step to start a new incarnation; empty if there is no doubt.
+        doubt: Token that tells the next step to start a new incarnation; empty if the incarnation is not in doubt.
     """
 
     def __init__(self) -> None:

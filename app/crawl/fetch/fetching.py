@@ -69,7 +69,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     """Check the request headers that the owner of a source has configured.
 
     Raises:
-        ValueError: There are too many headers, or one is not valid; the message contains its name.
+        ValueError: Too many headers, or an invalid header; the message contains its name.
     """
     if len(headers) > MAX_HEADERS:
         raise ValueError(f"at most {MAX_HEADERS} headers can be sent")

@@ -26,7 +26,7 @@ Raises:
 """
 
 _CONNECT_SECONDS = 10.0
-"""Seconds that one IP address of a host may take to accept a connection before the next one is tried."""
+"""Seconds that one IP address of a host may take to accept a connection before the next address is tried."""
 _MAX_CONNECTIONS = 100
 _MAX_IDLE_CONNECTIONS = 20
 _IDLE_SECONDS = 1.5

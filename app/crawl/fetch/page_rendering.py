@@ -138,7 +138,7 @@ class Rendering:
         return RenderedPage(f"<!doctype html>{html}", tuple(self.navigations))
 
     async def _settle(self, evaluate: Callable[[str], Awaitable[Any]]) -> None:
-        """Wait until the page is complete, and neither requests nor changes anything anymore."""
+        """Wait until the page is complete and has stopped requesting and changing things."""
         ends = time.monotonic() + self.max_seconds * _SETTLE_SHARE
         state, requests, rounds = "", 0, 0
         late_ends: float | None = None

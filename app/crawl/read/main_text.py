@@ -34,7 +34,7 @@ DATA = "caption, colgroup, thead"
 MAX_FRAME_SHARE = 0.5
 """Maximum share of a page's text in one part of the frame, if the page does not mark its main part."""
 MAX_LIST_SHARE = 0.4
-"""Maximum share of a page's text in a list of links that is beside the text rather than part of it."""
+"""Maximum share of a page's text in a list of links that counts as navigation rather than as part of the text."""
 MIN_REST = 300
 """Minimum number of characters outside links that must remain after noise is removed."""
 MIN_CODE_SHARE = 0.5
@@ -195,7 +195,7 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
 def _is_around_text(
     element: Element, sizes: Mapping[Node, Size], parent: Node, main_size: Size, remaining: int, *, is_marked: bool
 ) -> bool:
-    """Whether an element is beside the main text.
+    """Whether an element is next to the main text rather than part of it.
 
     Args:
         parent: The element's parent.
@@ -346,7 +346,9 @@ MAX_NAME_CHARACTERS = 60
 ELEMENTS_WITH_ROLES = frozenset(
     ("aside", "center", "details", "dialog", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section")
 ) | {"span", "table", "ul"}
-"""Elements whose names describe their role. Names of other elements, which contain text, describe its meaning."""
+"""Elements whose class and ID describe their role on the page. Those of other elements, such as ``p``, describe the
+meaning of the text.
+"""
 
 
 class Roles(NamedTuple):

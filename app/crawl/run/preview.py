@@ -27,7 +27,8 @@ class Preview:
     """A preview of a page.
 
     Attributes:
-        document: The document that would be indexed, except that its title keeps what the site's titles share.
+        document: The document that would be indexed, except that its title keeps the prefix and suffix that the site's
+            titles share.
         reason: The reason why the page would not be indexed; or ``needs_browser``, perhaps with a document that shows
             the page as sent, if a run renders the page in a browser before it reads it.
     """

@@ -103,8 +103,8 @@ def draw_chart(series: Sequence[Day], previous: Sequence[Day] = ()) -> Chart:
     """Create the chart for a series of days, oldest first.
 
     Args:
-        previous: The days of the preceding period, drawn as a line if it had searches and its weekdays are below those
-            of the series.
+        previous: The days of the preceding period, drawn as a line if it had searches and consists of whole weeks, so
+            that the weekdays match.
     """
     line = previous if len(previous) % WEEK == 0 and any(day.searches for day in previous) else ()
     top = nice_ceiling(max((day.searches for day in (*series, *line)), default=0))

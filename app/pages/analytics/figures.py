@@ -55,7 +55,7 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
 MAJOR_FIGURES = 4
 """Number of figures that have a card. The dashboard and the overview of a site show only these."""
 MIN_POINTS = 3
-"""Minimum number of days for a line; fewer look like a trend without being one."""
+"""Minimum number of days for a line; fewer would suggest a trend that does not exist."""
 MAX_SHARE = 10
 """Relative change above which a percentage is not meaningful, such as “2,145% more”."""
 MIN_CHANGE = 0.05

@@ -117,7 +117,7 @@ CHANNEL_NAMES = {
 SHOWN_PERIOD = "28d"
 """Period that pages show by default: whole weeks, so that its weekdays match those of the preceding period."""
 PERIOD_TEXTS = {name: f"{PERIODS[name]} days" for name in ("7d", SHOWN_PERIOD, "90d")}
-"""The periods that pages offer. Links with another one show its dates."""
+"""The periods that pages offer. Links with another period show its dates."""
 
 
 def _read_analytics(choice: Choice, limit: int) -> Analytics:

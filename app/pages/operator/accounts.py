@@ -1,4 +1,4 @@
-"""Accounts for operators: usage beside quotas, plan changes, and suspension."""
+"""Accounts for operators: their usage and quotas, plan changes, and suspension."""
 
 from __future__ import annotations
 

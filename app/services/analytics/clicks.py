@@ -106,8 +106,8 @@ def make_click(
     Args:
         secret: The server's secret.
         query_id: ID of the search, which determines its query.
-        query: The query, if there is no ``query_id``. All searches for the same text by one session on one UTC day then
-            count as one search; without a session, each click counts as a separate search.
+        query: The query of a click without a ``query_id``. All searches for the same text by one session on one UTC day
+            then count as one search; without a session, each click counts as a separate search.
         moment: Timezone-aware time of the click.
         anchor: Anchor of the section that the click led to, if any.
         visitor, channel: The visitor and the channel, as for searches.

@@ -261,7 +261,7 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
 
 
 def _delete_rows(session: Session, site_id: int, *, before_day: int | None = None) -> bool:
-    """Delete one batch of a site's rows, all or those before ``before_day``. Returns whether none are left."""
+    """Delete one batch of a site's rows, optionally only rows before ``before_day``. Returns whether none are left."""
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
         # ``and`` ends the step at the first table with rows left, which bounds the length of the transaction.

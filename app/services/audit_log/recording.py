@@ -188,7 +188,7 @@ def _bounded(changes: Sequence[Change]) -> list[Change]:
 
 
 def _values(thing: Any, field: str) -> tuple[Any, Any]:
-    """Return a column's value before and after the flush. The former is ``None`` for new rows."""
+    """Return a column's value before and after the flush. The value before is ``None`` for new rows."""
     history = get_history(thing, field)
     after = getattr(thing, field)
     if not history.has_changes():

@@ -124,7 +124,7 @@ def load_minilm() -> Encode:
 
 
 def manual_folder(name: str, folder: Path) -> Path:
-    """Return the folder in which an operator may put the files of a fastembed model by hand."""
+    """Return the folder into which an operator may copy the files of a fastembed model."""
     return folder / MODELS / name.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""Indexes of sites: finding missing, outdated, and lagging ones, and rebuilding them.
+"""Indexes of sites: finding missing, outdated, and lagging indexes, and rebuilding them.
 
 A rebuild creates a new index for a site while the old index stays in use, on the same or another engine. Searches use
 the old index until the new one is complete. The old index is then kept for a while, or until an operator drops it. If a

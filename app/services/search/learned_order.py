@@ -1,8 +1,8 @@
 """The order of hits that the site learned from clicks.
 
-The hits are sorted by position minus gain. A hit therefore passes another one only if the difference of their gains is
-at least the distance between them. No hit moves by more than :data:`MAX_POSITIONS_MOVED`, so a page does not depend
-on hits farther away.
+The hits are sorted by position minus gain. A hit therefore passes another hit only if the difference of their gains is
+at least their distance. No hit moves by more than :data:`MAX_POSITIONS_MOVED`, so a page does not depend on hits
+farther away.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class PreviewedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreviewedEffects:
-    """Effects of a search that visitors see besides the documents.
+    """Effects of a search that visitors see, apart from the documents.
 
     Attributes:
         notice: Text and URL of the notice above the results; the URL may be missing.
@@ -87,7 +87,7 @@ class QueryPreview:
         before, after: The first documents, best first.
         is_exact: Whether ``after`` will be the result once the settings are saved. ``False`` if the settings change
             synonyms of the query that the engine keeps in its index, which ``after`` does not reflect.
-        effects_before, effects_after: What visitors see besides the documents.
+        effects_before, effects_after: Effects that visitors see, apart from the documents.
     """
 
     query: str

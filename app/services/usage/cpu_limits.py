@@ -22,7 +22,7 @@ from app.wording import counted, duration
 FREE_SECONDS = 0.05
 """CPU seconds up to which a request is not counted."""
 STREAM_SECONDS = 1.0
-"""CPU seconds after which a streamed response is counted while it goes on."""
+"""CPU seconds after which a streamed response is counted before it ends."""
 SECONDS_PER_REQUEST = 0.1
 """Average CPU seconds per request from which a plan's CPU limit is computed."""
 MIN_SECONDS = 6
@@ -73,7 +73,7 @@ class CpuLimits:
     """Limits the CPU time of callers per minute.
 
     Only requests that take more than :data:`FREE_SECONDS` are counted, after their response, so that other requests
-    have no overhead. A streamed response also counts while it goes on; it is never cut off. All processes share the
+    have no overhead. A streamed response is also counted before it ends; it is never cut off. All processes share the
     counts. A process notices that a spender has reached the limit when it counts the spender's next request.
     """
 

@@ -186,7 +186,7 @@ def list_months(session: Session, account_id: int) -> list[date]:
 def find_month(
     session: Session, counters: CounterStore | None, account_id: int, month: date | None
 ) -> tuple[AccountMonth, list[date]]:
-    """Return an account's usage in a month that it asks for, and its months, newest first.
+    """Return an account's usage in the requested month, and all its months, newest first.
 
     Args:
         counters: As in :func:`account_month`.

@@ -26,7 +26,7 @@ MAX_CPU_SECONDS = 4
 
 @dataclass(frozen=True, slots=True)
 class FirstPage:
-    """The document that a page would become as it is sent.
+    """The document that a page would become if it is not rendered.
 
     Attributes:
         needs_browser: Whether a run renders the page before it reads it.
@@ -45,7 +45,7 @@ def read_first_page(
     private_addresses: bool,
     has_browser: bool,
 ) -> FirstPage:
-    """Fetch and read the page of a ``website``, or the first page that another source lists, as it is sent.
+    """Fetch and read the page of a ``website``, or the first page that another source lists, without rendering it.
 
     Args:
         user_agent: The ``User-Agent`` header.

@@ -37,12 +37,13 @@ MAX_CACHED_BYTES = 32 * 1_048_576
 
 _RESOURCE_SECONDS = 10.0
 _STALE_HEADERS = {"etag", "last-modified", "content-type", "content-security-policy"}
-"""Response headers dropped from rendered pages. Validators confirm only what the server sent: scripts may meanwhile
-load different data."""
+"""Response headers dropped from rendered pages. Validators apply only to the body that the server sent: scripts may
+meanwhile load different data.
+"""
 
 
 class Resources:
-    """Fetches what the pages of one run request while their scripts run, each URL once. Thread-safe.
+    """Fetches the resources that the pages of one run request while their scripts run, each URL once. Thread-safe.
 
     Resources may be on other hosts, such as content delivery networks, but there only on public IP addresses.
 
@@ -67,7 +68,7 @@ class Resources:
         """Fetch a resource of a page.
 
         Args:
-            deadline: Monotonic seconds after which there is no further wait for a turn at the host.
+            deadline: Time, in monotonic seconds, until which the caller waits for a turn at the host.
 
         Raises:
             NotIndexed: The resource cannot be fetched.
