@@ -78,7 +78,6 @@ def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 def _import_response(outcome: ImportOutcome) -> dict[str, Any]:
-    """Return the representation of an import's outcome in responses."""
     return {
         "success": True,
         "indexed": outcome.indexed,

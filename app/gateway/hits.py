@@ -149,7 +149,6 @@ class HitShape:
         return name in self.highlighted
 
     def _formatted_fields(self) -> frozenset[str]:
-        """Return the fields of ``_formatted``."""
         return frozenset({*self.retrieved, *self.highlighted, *self.cropped})
 
     def _formatted(self, marked: Mapping[str, Any]) -> dict[str, Any]:

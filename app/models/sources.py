@@ -99,7 +99,7 @@ class SourceRun(Base):
     rendered: Mapped[int] = mapped_column(default=0, server_default=text("0"))
     """Number of pages that the browser rendered."""
     slow_seconds: Mapped[float] = mapped_column(default=0.0, server_default=text("0"))
-    """Seconds of the browser that the run has spent on slow pages."""
+    """Browser time that the run has spent on slow pages, in seconds."""
 
 
 class RunPage(Base):

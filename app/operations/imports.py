@@ -99,7 +99,6 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
 
 
 def _read_page(file: SentFile, site_url: str) -> Record:
-    """Return the document for a file that is one page."""
     if not file.url:
         raise field_error("url", "required", "is required for a file that is one page")
     # Reading pages needs some 20 MB of memory, so only processes that read such files load it.

@@ -113,7 +113,7 @@ MEMORY_DAYS = 4 * HALF_LIFE_DAYS
 MAX_QUERIES = 500
 """Maximum number of queries that a site learns for. Queries with clicks by the most visitors come first."""
 MAX_DOCUMENTS = 20
-"""Maximum number of documents of a query that move."""
+"""Maximum number of documents that move up for one query."""
 MAX_POSITION = 100
 """Lowest position from which a document can move up."""
 MAX_CHARACTERS = 100_000

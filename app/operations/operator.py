@@ -220,5 +220,4 @@ def revoke_operator(runtime: Runtime, email: str) -> list[Member]:
 
 
 def _members_of(session: Session, email: str) -> list[Member]:
-    """Return the members with this mailbox."""
     return [member for member in find_members(session, email) if is_same_mailbox(member.email, email)]

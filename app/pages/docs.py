@@ -337,14 +337,12 @@ def _entry(name: str) -> Entry | None:
 
 
 def _reference_entries() -> list[Entry]:
-    """Return the pages of the API reference."""
     groups = _reference().groups.values()
     entries = [Entry(f"{REFERENCE}/{group.name}", group.title, group.description) for group in groups]
     return [*entries, Entry(f"{REFERENCE}/{SCHEMAS}", "Schemas", "The fields of all request and response bodies.")]
 
 
 def _in_order(groups: dict[str, list[Entry]]) -> Sequence[Entry]:
-    """Return all pages in reading order."""
     order: list[Entry] = []
     for entries in groups.values():
         for entry in entries:

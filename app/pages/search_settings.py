@@ -155,7 +155,6 @@ def _fill(submitted: SubmittedSettings) -> None:
 
 
 def _fill_from_json(submitted: SubmittedSettings) -> None:
-    """Read all settings from the submitted JSON."""
     submitted.text = read_form_body(request).get("json", "")
     try:
         read = orjson.loads(submitted.text)

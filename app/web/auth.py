@@ -104,7 +104,7 @@ def find_token(request: Request, locations: tuple[TokenLocation, ...]) -> str | 
 _SEND_KEY = "Authorization: Bearer <API_KEY>"
 _OTHER_HEADERS = ("X-API-Key", "Api-Key", "X-Auth-Token", "X-Algolia-API-Key", "X-Meili-API-Key", "X-TYPESENSE-API-KEY")
 _OTHER_PARAMETERS = ("key", "api_key", "apikey", "api-key", "apiKey", "access_token", "token", "x-algolia-api-key")
-"""Names by which other services expect a key."""
+"""Query parameters in which other services expect a key."""
 
 
 def missing_key(request: Request, locations: tuple[TokenLocation, ...] = BEARER) -> ApiError:

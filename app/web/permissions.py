@@ -53,7 +53,6 @@ def find_permission_error(req: Request, policy: OperationPolicy, caller: Caller)
 
 
 def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
-    """Return the 403 for a member with an insufficient role, or ``None``."""
     if member.role.covers(needed):
         return None
     return ApiError(

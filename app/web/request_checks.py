@@ -234,7 +234,6 @@ def _stranger(admission: Admission, token: str | None) -> str:
 
 
 def _count_stranger(req: Request, admission: Admission, token: str | None) -> None:
-    """Count a request of an unidentified caller."""
     try:
         consume(admission, RequestLimits((address_window(_stranger(admission, token)),)))
     except CountersUnavailable as error:

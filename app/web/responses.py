@@ -22,7 +22,7 @@ CSV = "text/csv"
 
 
 class JsonResponse(Response):
-    """A response whose headers are complete, so that werkzeug need not copy them to look for what is missing."""
+    """A response with complete headers, which werkzeug need not copy and complete."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
         """Return the headers."""

@@ -151,7 +151,6 @@ class SharedFile:
             housekeeper.stop()
 
     def _open(self, deadline: float) -> Execute:
-        """Open the file, and prepare it if it is new."""
         with contextlib.suppress(OSError):  # It exists already or cannot be created; SQLite reports which below.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = connect(self.path)

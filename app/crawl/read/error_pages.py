@@ -9,9 +9,9 @@ from backends.text import normalized
 
 TITLE_SEPARATOR = re.compile(r"\s+[-–—−|·•:»«/›‹~]+\s+|[|»«›‹]|(?<=\w):\s+|\s+(?=\()")
 MAX_NOT_FOUND_CHARACTERS = 2_000
-"""Maximum number of characters on an error page. A page with more text has content, whatever its title."""
+"""Maximum number of characters on a page that counts as not found. A longer page has content, whatever its title."""
 MAX_FAILURE_CHARACTERS = 600
-"""Maximum number of characters on the page of a failed server, since documentation has pages about such errors."""
+"""Maximum number of characters on a page that counts as a server's error message; documentation of errors is longer."""
 MAX_PHRASE_CHARACTERS = 80
 
 THING = "(?:page|file|document|url|address|article|content|resource)"

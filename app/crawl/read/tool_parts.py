@@ -65,7 +65,7 @@ _REMOVED = (
 
 
 def remove_tool_parts(document: Document) -> None:
-    """Remove the parts that tools add to a page, and the words in links of headings to themselves."""
+    """Remove the parts that tools add to a page, and the text of permalinks in headings."""
     for element in document.select(_OUTER_ELEMENTS):
         names = (element.attr("id") or "", *(element.attr("class") or "").split())
         if not _CONSENT_TOOLS.isdisjoint(names):

@@ -296,7 +296,6 @@ def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = 
 
 
 def _problem_sentence(error: ApiError | None) -> str | None:
-    """Return the error as a sentence."""
     if error is None:
         return None
     if error.code in (ErrorCode.SITE_INACTIVE, ErrorCode.RATE_LIMIT_EXCEEDED):

@@ -119,7 +119,6 @@ def charges_search(_: Request) -> bool:
 
 
 def _has_query() -> bool:
-    """Whether the request has a query."""
     return bool(request.args.get("q", "").strip())
 
 
@@ -324,7 +323,6 @@ def _change_tuning(site_id: int, search: str) -> Response:
 
 
 def _explain_rejection(error: ApiError) -> str:
-    """Return the reason for a rejection as a sentence."""
     for field, problem in field_problems(error).items():
         if field in _LABELS:
             return f"{_LABELS[field]} {problem}."

@@ -59,7 +59,11 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
 
 
 def for_site(query: SearchQuery, site: SiteRecord, max_bytes: int | None = None) -> SearchQuery:
-    """Return a query with a site's field types, settings, and rules applied, and with a limit of its hits' size."""
+    """Return a query with a site's field types, settings, and rules applied.
+
+    Args:
+        max_bytes: Maximum size of the hits; ``None`` for no limit.
+    """
     max_bytes = query.max_bytes if max_bytes is None else max_bytes
     answers = query.answers and site.settings.answers
     site_query = replace(query, kinds=site.kinds, settings=site.settings, answers=answers, max_bytes=max_bytes)

@@ -172,16 +172,16 @@ class _Caller:
 class ThreadShares:
     """Distributes a process's threads among callers. One caller may use at most half of the threads.
 
-    The members of an account share less than that, so that they and the account's keys together leave a thread to
-    others; and one member leaves a part to the other members.
+    The members of an account together may use fewer threads, so that they and the account's keys leave a thread to
+    other callers. One member may use fewer threads than all members together.
 
     Further requests of the caller wait until one of its requests ends. The number of waiting requests and their wait
     are limited; requests beyond these limits are rejected.
 
     Attributes:
         max_per_caller: Maximum number of concurrent requests per caller; ``None`` for no limit.
-        max_of_members: The same for all members of an account together.
-        max_of_member: The same for one member.
+        max_of_members: Maximum number for all members of an account together.
+        max_of_member: Maximum number for one member.
     """
 
     def __init__(self) -> None:

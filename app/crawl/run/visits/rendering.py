@@ -147,7 +147,7 @@ class Renderer:
         mode: The source's ``render``: ``auto`` or ``always``.
 
     Attributes:
-        slow_seconds: Seconds of the browser that the run has spent on slow pages.
+        slow_seconds: Browser time that the run has spent on slow pages, in seconds.
     """
 
     def __init__(
