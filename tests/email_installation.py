@@ -49,7 +49,7 @@ def stranger(app: Flask, part: Runtime, tenant: Tenant) -> Tenant:
 
 
 def confirm_everybody(part: Runtime) -> None:
-    """Confirm all email addresses, and discard the confirmation mails."""
+    """Confirm all email addresses, and discard the confirmation emails."""
     with part.database.write() as session:
         for member in session.scalars(select(Member)):
             confirm_email(member)

@@ -1,4 +1,4 @@
-"""A mail server that stores received mails, and can be unavailable, slow, or reject mails."""
+"""A mail server that stores received emails, and can be unavailable, slow, or reject emails."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Delivered:
 
 @dataclass
 class MailServer:
-    """The received mails, and the server's behavior.
+    """The received emails, and the server's behavior.
 
     Attributes:
         rejections: The response for each rejected recipient.
@@ -66,7 +66,7 @@ class MailServer:
 
     host: str = "127.0.0.1"
     port: int = 0
-    mails: list[Delivered] = field(default_factory=list)
+    emails: list[Delivered] = field(default_factory=list)
     rejections: dict[str, str] = field(default_factory=dict)
     data_answer: str = "250 OK"
     hangs: bool = False
@@ -93,7 +93,7 @@ class MailServer:
             message = email.message_from_bytes(content.replace(b"\r\n", b"\n"), policy=email.policy.default)
             assert isinstance(message, EmailMessage)
             tls = server.transport is not None and server.transport.get_extra_info("ssl_object") is not None
-            self.mails.append(Delivered(str(envelope.mail_from), envelope.rcpt_tos, message, content, tls, self.user))
+            self.emails.append(Delivered(str(envelope.mail_from), envelope.rcpt_tos, message, content, tls, self.user))
         if self.hangs:
             await asyncio.get_running_loop().create_future()
         return self.data_answer

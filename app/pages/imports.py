@@ -87,7 +87,7 @@ def import_file(site_id: int) -> str:
     content = imports.SentFile(file.stream, form["format"], form["map"], form["url"], file.content_type or "")
     outcome = imports.import_file(runtime(), current_caller(), site_id, content)
     groups = groupby(outcome.problems, key=lambda problem: (problem.line, problem.record))
-    lines = [(*place, [problem.message for problem in problems]) for place, problems in groups]
+    lines = [(line, record, [problem.message for problem in problems]) for (line, record), problems in groups]
     return render("import_done.html", site=load_site(site_id), file=file.filename, outcome=outcome, lines=lines)
 
 

@@ -233,7 +233,7 @@ class TestAccounts:
         assert_error(operator.post(ACCOUNTS, json=body), 400, "validation_failed", field=field)
         assert listed(operator) == ["ann@example.com"]
 
-    def test_without_mail_a_password_is_required(self, operator: ApiClient) -> None:
+    def test_without_email_a_password_is_required(self, operator: ApiClient) -> None:
         body = {"name": "Bo", "email": "bo@example.com"}
 
         assert_error(operator.post(ACCOUNTS, json=body), 400, "validation_failed", field="password")
@@ -539,7 +539,7 @@ class TestInvitations:
         body = {"name": "Bo", "email": "bo@example.com", "plan": "starter"}
         assert_ok(operator.post(ACCOUNTS, json=body), 201)
         part.email_sender.send_due()
-        (mail,) = server.mails
+        (mail,) = server.emails
         assert mail.to == ["bo@example.com"]
         (link,) = re.findall(
             r"https://search\.example\.com(/password/reset\?token=[\w-]{43})$", mail.text, re.MULTILINE
@@ -566,7 +566,7 @@ class TestInvitations:
         assert (result.exit_code, "invitation is on its way" in result.output) == (0, True), result.output
         part.email_sender.send_due()
 
-        assert ["/password/reset?token=" in mail.text for mail in server.mails] == [True]
+        assert ["/password/reset?token=" in mail.text for mail in server.emails] == [True]
 
     def test_invitation_links_to_the_login_page_if_passwords_are_turned_off(
         self, tmp_path: Path, server: MailServer
@@ -580,7 +580,7 @@ class TestInvitations:
             body = {"name": "Bo", "email": "bo@example.com"}
             assert_ok(ApiClient(made, TOKEN).post(ACCOUNTS, json=body), 201)
             made.extensions["runtime"].email_sender.send_due()
-            (mail,) = server.mails
+            (mail,) = server.emails
             assert "https://search.example.com/login" in mail.text
             assert "password" not in mail.text
         finally:
@@ -595,7 +595,7 @@ class TestInvitations:
             assert app.test_client().get(link).status_code == 200
             app.test_client().post("/password/forgot", data={"email": "bo@example.com"})
             part.email_sender.send_due()
-            assert [mail.to for mail in server.mails] == [["bo@example.com"]] * 2
+            assert [mail.to for mail in server.emails] == [["bo@example.com"]] * 2
             clock.shift(2 * 86_400)
             assert app.test_client().get(link).status_code == 400
 
@@ -608,7 +608,7 @@ class TestInvitations:
 
         part.email_sender.send_due()
 
-        assert server.mails == []
+        assert server.emails == []
 
 
 class TestEngines:

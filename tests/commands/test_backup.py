@@ -127,7 +127,7 @@ def test_site_ids_are_not_reused_after_a_restore(filled: Tenant, other: Flask, f
 
 
 @pytest.mark.slow
-def test_queued_mails_are_not_restored(filled: Tenant, other: Flask, file: Path) -> None:
+def test_queued_emails_are_not_restored(filled: Tenant, other: Flask, file: Path) -> None:
     with runtime_of(filled.app).database.write() as session:
         queue_email(session, "ann@example.com", Letter("Hello", ()), kind="test")
 

@@ -284,7 +284,7 @@ def test_stuck_crawls_and_tasks_are_reported(installation: Tenant) -> None:
     assert wrong["tasks"]["message"].startswith("1 task")
 
 
-def test_unreachable_mail_server_and_delayed_mail_are_reported(installation: Tenant) -> None:
+def test_unreachable_mail_server_and_delayed_email_are_reported(installation: Tenant) -> None:
     settings = {"MAIL_FROM": "search@example.com", "PUBLIC_URL": "http://search.example.com"}
     assert examine(installation, **settings, SMTP_URL="smtp://127.0.0.1:1")[1]["mail"]["level"] == "problem"
     with mail_server() as server:

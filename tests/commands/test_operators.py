@@ -52,7 +52,7 @@ def test_email_address_with_several_accounts_requires_the_account_option(
     assert run(app) == f"{tenant.email} (account {stranger.account_id})\n"
 
 
-def test_unconfirmed_address_is_rejected_if_the_service_sends_mail(tmp_path: Path) -> None:
+def test_unconfirmed_address_is_rejected_if_the_service_sends_email(tmp_path: Path) -> None:
     mail = {"smtp_url": "smtp://127.0.0.1:9", "mail_from": "a@example.com", "public_url": "https://example.com"}
     app = make_app(make_settings(tmp_path, **mail))
     register_browser(app, "ann@example.com")

@@ -34,7 +34,7 @@ def settings(mail_port: int) -> dict[str, str | int]:
     }
 
 
-def test_mails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
+def test_emails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
     fresh_servers: list[Server], mail_port: int
 ) -> None:
     servers = fresh_servers
@@ -56,8 +56,8 @@ def test_mails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
             requests.get(f"{server.base_url}/login", timeout=60)
 
         def all_have_come() -> None:
-            assert {(mail.to[0], mail.message["Subject"]) for mail in emails.mails} == set(asked)
+            assert {(mail.to[0], mail.message["Subject"]) for mail in emails.emails} == set(asked)
 
         eventually(all_have_come, seconds=60)
 
-    assert Counter((mail.to[0], mail.message["Subject"]) for mail in emails.mails) == dict.fromkeys(asked, 1)
+    assert Counter((mail.to[0], mail.message["Subject"]) for mail in emails.emails) == dict.fromkeys(asked, 1)

@@ -1509,7 +1509,7 @@ def test_ended_run_stores_only_some_of_the_requested_urls(runner: Runner, websit
     assert run.options == {"urls": urls[:MAX_REPORTED_URLS]}
 
 
-def mails(runner: Runner) -> list[QueuedEmail]:
+def emails(runner: Runner) -> list[QueuedEmail]:
     with runner.part.database.read() as session:
         return list(session.scalars(select(QueuedEmail).order_by(QueuedEmail.id)))
 
@@ -1519,11 +1519,11 @@ def test_owner_gets_one_email_after_two_consecutive_failed_runs(runner: Runner, 
     source = runner.add()
 
     def run(status: int) -> int:
-        """Run the source with this status of its start page, and return the number of e-mails afterwards."""
+        """Run the source with this status of its start page, and return the number of emails afterwards."""
         website.pages = {"/": html("Home")} if status == 200 else {"/": Answer(b"", status)}
         runner.request(source)
         execute(parts, runner.claim(), RunControl())
-        return len(mails(runner))
+        return len(emails(runner))
 
     assert [run(500), run(500), run(500)] == [0, 1, 1]
     assert [run(200), run(500), run(200), run(500)] == [1, 1, 1, 1]
@@ -1532,7 +1532,7 @@ def test_owner_gets_one_email_after_two_consecutive_failed_runs(runner: Runner, 
         runs.cancel_run(session, session.get_one(Source, source.id))
     assert run(500) == 2  # A cancelled run in between does not count.
 
-    mail = mails(runner)[0]
+    mail = emails(runner)[0]
     assert (mail.kind, mail.recipient, mail.account_id) == (
         "failed_runs", runner.tenant.email, runner.tenant.account_id,
     )  # fmt: skip
@@ -1548,7 +1548,7 @@ def test_failed_runs_send_no_email_without_a_mail_server(runner: Runner, website
     for _ in range(2):
         runner.run(source)
 
-    assert mails(runner) == []
+    assert emails(runner) == []
 
 
 def test_stored_urls_of_a_run_are_limited_by_the_plan(

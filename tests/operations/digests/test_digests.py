@@ -40,7 +40,7 @@ def search(tenant: Tenant, *queries: str) -> None:
 
 def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
     part.email_sender.send_due()
-    taken, server.mails[:] = list(server.mails), []
+    taken, server.emails[:] = list(server.emails), []
     return taken
 
 

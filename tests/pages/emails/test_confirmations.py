@@ -47,7 +47,7 @@ def new(app: Flask, clock: time_machine.Traveller) -> Tenant:
 def link_of(part: Runtime, server: MailServer) -> str:
     """Return the path of the link in the last confirmation email."""
     part.email_sender.send_due()
-    text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your email address"][-1]
+    text = [mail.text for mail in server.emails if mail.message["Subject"] == "Confirm your email address"][-1]
     found = re.search(r"https://search\.example\.com(/email/confirm\?token=\S+)", text)
     assert found is not None
     return found[1]
@@ -64,7 +64,7 @@ def test_unconfirmed_accounts_keys_stop_after_a_day_until_confirmation(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     link = link_of(part, server)
-    assert "keys stop working on 15 May 2031, 12:00 UTC" in " ".join(server.mails[-1].text.split())
+    assert "keys stop working on 15 May 2031, 12:00 UTC" in " ".join(server.emails[-1].text.split())
     clock.shift(DAY - timedelta(seconds=1))
     for kind in ("public", "search", "private"):
         assert_ok(new.client(kind).get("/v1/client-info"))
@@ -102,7 +102,7 @@ def test_opening_the_confirmation_page_confirms_nothing(
     assert_error(new.search.get("/v1/search?q=x"), 403, "email_not_confirmed")
 
 
-def test_dashboard_shows_the_deadline_and_sends_another_confirmation_mail(
+def test_dashboard_shows_the_deadline_and_sends_another_confirmation_email(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     first = link_of(part, server)
@@ -120,13 +120,13 @@ def test_dashboard_shows_the_deadline_and_sends_another_confirmation_mail(
         person.form("Send another email")
 
 
-def test_confirmation_mails_are_limited_to_five_per_hour(new: Tenant) -> None:
+def test_confirmation_emails_are_limited_to_five_per_hour(new: Tenant) -> None:
     person = person_of(new)
     person.go("/dashboard")
     assert [person.send("Send another email").status_code for _ in range(6)] == [303] * 5 + [429]
 
 
-def test_api_key_cannot_request_a_confirmation_mail(new: Tenant) -> None:
+def test_api_key_cannot_request_a_confirmation_email(new: Tenant) -> None:
     assert_error(new.private.post("/profile/confirmation"), 403, "insufficient_permission")
 
 
@@ -147,20 +147,20 @@ def test_confirmation_link_expires_after_three_days_or_with_the_email_address(
     person.go("/dashboard")
     person.send("Send another email")
     link = link_of(part, server)
-    assert ["anna@example.com"] in [mail.to for mail in server.mails]
+    assert ["anna@example.com"] in [mail.to for mail in server.emails]
     clock.shift(timedelta(days=3, seconds=1))
     page = Person(app).go(link)
     assert "This link no longer works" in page.text
 
 
-def test_password_reset_by_mail_confirms_the_email_address(
+def test_password_reset_by_email_confirms_the_email_address(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     person = Person(app)
     person.go("/password/forgot")
     person.send("Send link", email="ann@example.com")
     part.email_sender.send_due()
-    text = next(mail.text for mail in server.mails if "new password" in mail.message["Subject"])
+    text = next(mail.text for mail in server.emails if "new password" in mail.message["Subject"])
     found = re.search(r"https://search\.example\.com(/password/reset\?token=\S+)", text)
     assert found is not None
     person.go(found[1])
@@ -169,15 +169,15 @@ def test_password_reset_by_mail_confirms_the_email_address(
     assert_ok(new.search.get("/v1/search?q=x"))
 
 
-def test_operator_created_account_gets_no_confirmation_mail(
+def test_operator_created_account_gets_no_confirmation_email(
     app: Flask, part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     account_operations.create_account(part, name="Ann", email="ann@example.com", password=PASSWORD, plan="pro")
     part.email_sender.send_due()
-    assert server.mails == []
+    assert server.emails == []
 
 
-def test_installation_without_mail_requires_no_confirmation(
+def test_installation_without_email_requires_no_confirmation(
     tmp_path: Path, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     app = make_app(make_settings(tmp_path))

@@ -39,7 +39,7 @@ def test_unsubscribe_link_leads_to_a_page_with_one_button(app: Flask, server: Ma
         clock.shift(timedelta(days=7))
         queue_due_digests(part)
         part.email_sender.send_due()
-        (mail,) = server.mails
+        (mail,) = server.emails
         address = str(mail.message["List-Unsubscribe"]).strip("<>")
         assert f"Unsubscribe:\n{address}" in mail.text
         person = Person(app)
@@ -51,7 +51,7 @@ def test_unsubscribe_link_leads_to_a_page_with_one_button(app: Flask, server: Ma
     assert not wants_digest(tenant)
 
 
-def test_mail_client_unsubscribes_with_one_post_request(app: Flask, tenant: Tenant, link: str) -> None:
+def test_email_client_unsubscribes_with_one_post_request(app: Flask, tenant: Tenant, link: str) -> None:
     response = app.test_client().post(link, data={"List-Unsubscribe": "One-Click"})
 
     assert response.status_code == 200

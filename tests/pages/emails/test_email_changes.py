@@ -43,12 +43,12 @@ def by_key(tenant: Tenant, email: str) -> None:
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
     """Return the recipient and link path of each delivered email."""
     part.email_sender.send_due()
-    mails = [
+    emails = [
         (mail.to[0], re.findall(r"https://search\.example\.com(/\S+)$", mail.text, re.MULTILINE)[0])
-        for mail in server.mails
+        for mail in server.emails
     ]
-    server.mails.clear()
-    return mails
+    server.emails.clear()
+    return emails
 
 
 def link_of(part: Runtime, server: MailServer, to: str = ANN) -> str:
@@ -92,7 +92,7 @@ def test_old_email_address_is_notified_and_can_undo_a_leaked_keys_change(
     told(part, server)
     by_key(tenant, NEW)
     part.email_sender.send_due()
-    (mail,) = server.mails
+    (mail,) = server.emails
     assert mail.to == [ANN]
     text = re.sub(r"\s+", " ", mail.text)
     assert f"changed with an API key, from {ANN} to {NEW}" in text
@@ -247,7 +247,7 @@ def test_email_address_set_with_a_key_gets_no_undo_link_that_restores_it(
     assert ended(app, first)
 
 
-def test_changing_the_email_back_sends_no_mail_and_invalidates_the_undo_link(
+def test_changing_the_email_back_sends_no_email_and_invalidates_the_undo_link(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_key(tenant, NEW)
@@ -268,10 +268,10 @@ def test_email_address_set_with_a_key_gets_no_password_reset_for_seven_days(
         tenant = register_tenant(app, ANN)
         by_key(tenant, NEW)
         link_of(part, server)
-        for later, mails in ((timedelta(days=7, seconds=-1), []), (timedelta(seconds=1), [NEW])):
+        for later, emails in ((timedelta(days=7, seconds=-1), []), (timedelta(seconds=1), [NEW])):
             clock.shift(later)
             app.test_client().post("/password/forgot", data={"email": NEW})
-            assert [to for to, _ in told(part, server)] == mails
+            assert [to for to, _ in told(part, server)] == emails
 
 
 def test_old_email_address_is_reserved_while_the_change_can_be_undone(
@@ -344,10 +344,10 @@ def test_concurrent_email_changes_each_notify_the_previous_address(
 
     changed = [email for email, answer in zip((NEW, THIRD), answers, strict=True) if answer.status_code == 200]
     assert changed
-    mails = dict(told(part, server))
-    assert len(mails) == len(changed)
+    emails = dict(told(part, server))
+    assert len(emails) == len(changed)
     assert email_of(tenant) in changed
-    undo(app, mails[ANN])
+    undo(app, emails[ANN])
     assert email_of(tenant) == ANN
 
 
@@ -437,7 +437,7 @@ def test_audit_log_records_the_restored_email_address(
     assert sum(entry["object"]["kind"] == "key" and off in entry["changes"] for entry in entries) == 3
 
 
-def test_installation_without_mail_does_not_reserve_the_old_email_address(tmp_path: Path) -> None:
+def test_installation_without_email_does_not_reserve_the_old_email_address(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path / "silent"))
     try:
         tenant = register_tenant(app, ANN)

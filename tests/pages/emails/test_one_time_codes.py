@@ -44,9 +44,9 @@ def log_in(app: Flask, password: str, email: str = ANN, **code: str) -> int:
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str, str]]:
     """Return recipient, subject, and text of each delivered email."""
     part.email_sender.send_due()
-    mails = [(mail.to[0], str(mail.message["Subject"]), mail.text) for mail in server.mails]
-    server.mails.clear()
-    return mails
+    emails = [(mail.to[0], str(mail.message["Subject"]), mail.text) for mail in server.emails]
+    server.emails.clear()
+    return emails
 
 
 def link_in(text: str) -> str:
@@ -73,7 +73,9 @@ def test_member_is_notified_of_changes_to_two_factor_authentication(
     assert [mail[:2] for mail in told(part, server)] == [(ANN, "Two-factor authentication was turned off")]
 
 
-def test_password_reset_by_mail_does_not_turn_off_one_time_codes(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_password_reset_by_email_does_not_turn_off_one_time_codes(
+    app: Flask, part: Runtime, server: MailServer
+) -> None:
     browser, _ = register_browser(app, ANN)
     recovery = switch_on(browser)
     confirm_everybody(part)
@@ -89,7 +91,7 @@ def test_password_reset_by_mail_does_not_turn_off_one_time_codes(app: Flask, par
     assert log_in(app, NEW_PASSWORD, code=recovery[0]) == 200
 
 
-def test_password_reset_by_mail_clears_failed_code_attempts(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_password_reset_by_email_clears_failed_code_attempts(app: Flask, part: Runtime, server: MailServer) -> None:
     """Otherwise a person who knew the old password could lock the member out."""
     browser, _ = register_browser(app, ANN)
     recovery = switch_on(browser)

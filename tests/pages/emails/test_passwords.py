@@ -43,8 +43,8 @@ def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) ->
 def link_of(part: Runtime, server: MailServer) -> str:
     """Return the link path of the only delivered email."""
     part.email_sender.send_due()
-    (mail,) = server.mails
-    server.mails.clear()
+    (mail,) = server.emails
+    server.emails.clear()
     link = _link_in(mail)
     assert f"https://search.example.com{link}" in mail.html
     return link
@@ -60,7 +60,7 @@ def can_log_in(app: Flask, email: str, password: str) -> bool:
     return bool(answer.status_code == 200)
 
 
-def test_password_can_be_reset_by_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_password_can_be_reset_by_email(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     person = Person(app)
     person.go("/login")
     person.follow("Forgot your password?")
@@ -85,13 +85,13 @@ def test_password_reset_ends_all_sessions(app: Flask, part: Runtime, tenant: Ten
     assert tenant.browser.get("/dashboard").status_code == 401
 
 
-def test_reset_mail_goes_to_the_stored_email_address(
+def test_reset_email_goes_to_the_stored_email_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email.upper())
     part.email_sender.send_due()
 
-    assert [mail.to for mail in server.mails] == [[tenant.email]]
+    assert [mail.to for mail in server.emails] == [[tenant.email]]
 
 
 def test_reset_link_works_only_once_and_invalidates_older_links(
@@ -156,7 +156,7 @@ def test_reset_link_expires_after_30_minutes(
     with time_machine.travel(NOON, tick=False) as clock:
         ask(app, tenant.email)
         part.email_sender.send_due()
-        assert "until 14 May 2031, 12:30 UTC" in " ".join(server.mails[0].text.split())
+        assert "until 14 May 2031, 12:30 UTC" in " ".join(server.emails[0].text.split())
         person = Person(app)
         person.go(link_of(part, server))
         clock.shift(timedelta(minutes=minutes))
@@ -164,13 +164,13 @@ def test_reset_link_expires_after_30_minutes(
         assert person.send("Set password", new_password=NEW_PASSWORD).status_code == status
 
 
-def test_expired_reset_mail_is_not_sent(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_expired_reset_email_is_not_sent(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         ask(app, tenant.email)
         clock.shift(timedelta(minutes=30))
         part.email_sender.send_due()
 
-    assert server.mails == []
+    assert server.emails == []
 
 
 @pytest.mark.parametrize("change", [{"email": "anna@example.com"}, {"password": True}])
@@ -186,7 +186,7 @@ def test_reset_link_is_invalid_after_a_password_or_email_change(
     assert Person(app).call("GET", link).status_code == 400
 
 
-def test_unknown_email_address_gets_the_same_response_and_no_mail(
+def test_unknown_email_address_gets_the_same_response_and_no_email(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     known, unknown = ask(app, tenant.email), ask(app, "nobody@example.com")
@@ -197,7 +197,7 @@ def test_unknown_email_address_gets_the_same_response_and_no_mail(
         rows = session.scalars(select(QueuedEmail).order_by(QueuedEmail.id)).all()
     assert [(row.account_id, row.subject, row.text) for row in rows] == [(None, "", ""), (None, "", "")]
     part.email_sender.send_due()
-    assert [mail.to for mail in server.mails] == [[tenant.email]]
+    assert [mail.to for mail in server.emails] == [[tenant.email]]
     with part.database.read() as session:
         assert session.scalars(select(QueuedEmail)).all() == []
 
@@ -226,11 +226,11 @@ def test_strangers_cannot_exhaust_the_reset_requests_of_an_email_address(
             clock.shift(30)
         assert ask(app, email).response.status_code == 303
         part.email_sender.send_due()
-    assert len(server.mails) == (0 if email == "nobody@example.com" else 7)
-    if server.mails:
+    assert len(server.emails) == (0 if email == "nobody@example.com" else 7)
+    if server.emails:
         person = Person(app)
         with time_machine.travel(NOON + timedelta(minutes=60), tick=False):
-            person.go(_link_in(server.mails[-1]))
+            person.go(_link_in(server.emails[-1]))
             person.press("Set password", new_password=NEW_PASSWORD)
         assert can_log_in(app, email, NEW_PASSWORD)
 
@@ -277,7 +277,7 @@ def test_reset_link_changes_only_the_requesting_members_password(
 ) -> None:
     add_member(tenant, "bo@example.com", "editor")
     part.email_sender.send_due()
-    server.mails.clear()
+    server.emails.clear()
     ask(app, "bo@example.com")
     person = Person(app)
     person.go(link_of(part, server))
@@ -315,13 +315,13 @@ def test_reset_page_sends_no_token_in_referrers_and_is_not_cached(
     assert person.response.headers.getlist("Referrer-Policy") == ["same-origin"]
 
 
-def test_spoofed_host_header_does_not_appear_in_reset_mail(
+def test_spoofed_host_header_does_not_appear_in_reset_email(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
     part.email_sender.send_due()
 
-    assert b"evil.example" not in server.mails[0].raw
+    assert b"evil.example" not in server.emails[0].raw
 
 
 def test_reset_forms_from_another_origin_return_403(app: Flask, tenant: Tenant) -> None:
@@ -380,7 +380,7 @@ def test_password_reset_unblocks_login_after_too_many_failures(
     assert can_log_in(app, tenant.email, NEW_PASSWORD)
 
 
-def test_deleted_account_gets_no_reset_mail_and_its_link_is_invalid(
+def test_deleted_account_gets_no_reset_email_and_its_link_is_invalid(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email)
@@ -389,7 +389,7 @@ def test_deleted_account_gets_no_reset_mail_and_its_link_is_invalid(
     tenant.browser.delete("/profile", json={"password": PASSWORD})
     part.email_sender.send_due()
 
-    assert server.mails == []
+    assert server.emails == []
     assert Person(app).call("GET", link).status_code == 400
 
 
@@ -407,7 +407,7 @@ def test_reset_link_changes_only_the_password_of_the_exact_email_address(
 
     ask(app, names["attacker"])
     part.email_sender.send_due()
-    (mail,) = server.mails
+    (mail,) = server.emails
     assert mail.to == ["ann@xn--strae-oqa.example"]
     person = Person(app)
     person.go(_link_in(mail))
@@ -458,7 +458,7 @@ def test_password_reset_applies_to_all_accounts_of_the_email_address(
 ) -> None:
     browser = add_member(tenant, stranger.email, "viewer")
     part.email_sender.send_due()
-    server.mails.clear()
+    server.emails.clear()
     ask(app, stranger.email)
     person = Person(app)
     person.go(link_of(part, server))

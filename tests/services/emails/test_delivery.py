@@ -1,4 +1,4 @@
-"""Queued mails are sent once by any process, and failed ones are retried for a day."""
+"""Queued emails are sent once by any process, and failed ones are retried for a day."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def forget_pauses(email_sender: EmailSender) -> None:
     email_sender._away = Backoff()
 
 
-def test_mail_is_sent_only_after_its_transaction_has_committed(part: Runtime, server: MailServer) -> None:
+def test_email_is_sent_only_after_its_transaction_has_committed(part: Runtime, server: MailServer) -> None:
     with part.database.read() as session:
         queue_email(session, "eve@example.org", Letter("Never", ()), kind="test")
     queue(part)
@@ -59,29 +59,29 @@ def test_mail_is_sent_only_after_its_transaction_has_committed(part: Runtime, se
     assert part.email_sender.send_due() == 1
     assert part.email_sender.send_due() == 0
 
-    (mail,) = server.mails
+    (mail,) = server.emails
     assert (mail.to, mail.message["Subject"], mail.text) == (["ann@example.org"], "Hello", "Hello\n")
     assert waiting(part) == 0
 
 
-def test_background_jobs_send_queued_mails(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_background_jobs_send_queued_emails(app: Flask, part: Runtime, server: MailServer) -> None:
     queue(part)
 
     app.extensions["jobs"].run_all()
 
-    assert len(server.mails) == 1
+    assert len(server.emails) == 1
 
 
-def test_mail_that_expires_first_is_sent_first(part: Runtime, server: MailServer) -> None:
+def test_email_that_expires_first_is_sent_first(part: Runtime, server: MailServer) -> None:
     queue(part, "digest@example.org")
     queue(part, "reset@example.org", expires_at=datetime.now(UTC) + timedelta(minutes=30))
 
     part.email_sender.send_due()
 
-    assert [mail.to for mail in server.mails] == [["reset@example.org"], ["digest@example.org"]]
+    assert [mail.to for mail in server.emails] == [["reset@example.org"], ["digest@example.org"]]
 
 
-def test_concurrent_machines_and_threads_send_each_mail_once(part: Runtime, server: MailServer) -> None:
+def test_concurrent_machines_and_threads_send_each_email_once(part: Runtime, server: MailServer) -> None:
     for number in range(30):
         queue(part, f"n{number}@example.org")
     other = create_runtime(part.settings, background=False)
@@ -96,11 +96,11 @@ def test_concurrent_machines_and_threads_send_each_mail_once(part: Runtime, serv
     other.database.dispose()
 
     assert sum(sent) == 30
-    assert sorted(mail.to[0] for mail in server.mails) == sorted(f"n{number}@example.org" for number in range(30))
+    assert sorted(mail.to[0] for mail in server.emails) == sorted(f"n{number}@example.org" for number in range(30))
     assert waiting(part) == 0
 
 
-def test_mail_of_a_killed_process_is_sent_again_with_the_same_message_id(
+def test_email_of_a_killed_process_is_sent_again_with_the_same_message_id(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue(part)
@@ -113,11 +113,11 @@ def test_mail_of_a_killed_process_is_sent_again_with_the_same_message_id(
     clock.shift(CLAIM)
 
     assert part.email_sender.send_due() == 1
-    assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
+    assert len({mail.message["Message-ID"] for mail in server.emails}) == 1
     assert waiting(part) == 0
 
 
-def test_process_with_an_expired_claim_does_not_remove_the_mail(
+def test_process_with_an_expired_claim_does_not_remove_the_email(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     queue(part)
@@ -133,7 +133,7 @@ def test_process_with_an_expired_claim_does_not_remove_the_mail(
 
 
 @pytest.mark.slow
-def test_mail_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_is_sent(
+def test_email_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_is_sent(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "PAUSES", replace(delivery.PAUSES, chance=lambda: 1.0))
@@ -153,10 +153,10 @@ def test_mail_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_i
     assert tries == [0, 10, 30, 70, 150, 310, 630, 1270, 2170, 3070]
     clock.shift(timedelta(minutes=15))
     part.email_sender.send_due()
-    assert len(server.mails) == 1
+    assert len(server.emails) == 1
 
 
-def test_unavailable_mail_server_is_contacted_once_for_many_mails(
+def test_unavailable_mail_server_is_contacted_once_for_many_emails(
     part: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(5):
@@ -171,7 +171,7 @@ def test_unavailable_mail_server_is_contacted_once_for_many_mails(
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["emails are waiting"]
 
 
-def test_undelivered_mail_is_dropped_and_logged_after_a_day(
+def test_undelivered_email_is_dropped_and_logged_after_a_day(
     part: Runtime, clock: time_machine.Traveller, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue(part)
@@ -191,7 +191,7 @@ def test_undelivered_mail_is_dropped_and_logged_after_a_day(
     assert record.getMessage().endswith("(test) after 1 attempt")
 
 
-def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
+def test_permanently_rejected_recipient_is_dropped_and_other_emails_are_sent(
     part: Runtime, server: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.rejections = {"ann@example.org": "550 5.1.1 No such user"}
@@ -200,7 +200,7 @@ def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
 
     assert part.email_sender.send_due() == 1
 
-    assert [mail.to for mail in server.mails] == [["bo@example.org"]]
+    assert [mail.to for mail in server.emails] == [["bo@example.org"]]
     assert waiting(part) == 0
     assert "was rejected and is discarded: 550 5.1.1 No such user" in caplog.text
 
@@ -219,7 +219,7 @@ def test_temporarily_rejected_recipient_is_retried(
     assert part.email_sender.send_due() == 1
 
 
-def test_timed_out_mail_is_retried_with_the_same_message_id(
+def test_timed_out_email_is_retried_with_the_same_message_id(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
@@ -231,29 +231,29 @@ def test_timed_out_mail_is_retried_with_the_same_message_id(
     monkeypatch.undo()
 
     assert part.email_sender.send_due() == 1
-    assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
+    assert len({mail.message["Message-ID"] for mail in server.emails}) == 1
 
 
-def test_deleting_an_account_deletes_its_queued_mails(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_deleting_an_account_deletes_its_queued_emails(app: Flask, part: Runtime, server: MailServer) -> None:
     tenant: Tenant = register_tenant(app, "ann@example.com")
     queue(part, account_id=tenant.account_id)
 
     app.test_cli_runner().invoke(args=["account", "delete", tenant.email, "--yes"])
     part.email_sender.send_due()
 
-    assert (server.mails, waiting(part)) == ([], 0)
+    assert (server.emails, waiting(part)) == ([], 0)
 
 
-def test_stop_request_ends_sending_before_the_next_mail(part: Runtime, server: MailServer) -> None:
+def test_stop_request_ends_sending_before_the_next_email(part: Runtime, server: MailServer) -> None:
     queue(part)
     queue(part)
 
-    part.email_sender.send_due(lambda: len(server.mails) == 1)
+    part.email_sender.send_due(lambda: len(server.emails) == 1)
 
-    assert (len(server.mails), waiting(part)) == (1, 1)
+    assert (len(server.emails), waiting(part)) == (1, 1)
 
 
-def test_no_mail_is_sent_without_a_mail_server(tmp_path: Path) -> None:
+def test_no_email_is_sent_without_a_mail_server(tmp_path: Path) -> None:
     made = make_app(make_settings(tmp_path / "mute"))
     part: Runtime = made.extensions["runtime"]
     queue(part)
@@ -262,7 +262,7 @@ def test_no_mail_is_sent_without_a_mail_server(tmp_path: Path) -> None:
     close_app(made)
 
 
-def test_setting_the_clock_back_does_not_delay_a_queued_mail(
+def test_setting_the_clock_back_does_not_delay_a_queued_email(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     clock.shift(timedelta(hours=1))

@@ -31,12 +31,12 @@ def is_confirmed(part: Runtime) -> bool:
 
 
 def links_of(server: MailServer) -> list[str]:
-    """Return the links in the received mails."""
+    """Return the links in the received emails."""
     link = r"^https://search\.example\.com(/invitations/svc_inv_\S+)$"
-    return [found for mail in server.mails for found in re.findall(link, mail.text, re.MULTILINE)]
+    return [found for mail in server.emails for found in re.findall(link, mail.text, re.MULTILINE)]
 
 
-def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
+def test_invitation_link_is_only_in_the_email_and_confirms_the_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     """With the link in the response, inviters could join in another person's name, with that person's email
@@ -46,7 +46,7 @@ def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
     assert created.get_json() == {"success": True, "invitation": invitation}
     part.email_sender.send_due()
 
-    (mail,) = server.mails
+    (mail,) = server.emails
     assert mail.to == [BO]
     (link,) = links_of(server)
     assert link in mail.html
@@ -56,7 +56,7 @@ def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
     assert is_confirmed(part), "who has the link has the mailbox"
 
 
-def test_renewing_an_invitation_mails_a_new_link_and_invalidates_the_old_one(
+def test_renewing_an_invitation_emails_a_new_link_and_invalidates_the_old_one(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     renewed = assert_ok(tenant.private.post(f"/api/invitations/{invite(tenant)}/renew"))
@@ -79,7 +79,7 @@ def test_invitation_link_that_was_not_mailed_does_not_confirm_the_address(
     assert not is_confirmed(part)
 
 
-def test_invitation_page_confirms_that_the_mail_was_sent_without_the_link(
+def test_invitation_page_confirms_that_the_email_was_sent_without_the_link(
     app: Flask, server: MailServer, part: Runtime
 ) -> None:
     person = person_of(register_tenant(app, "ann@example.com"))
@@ -90,10 +90,10 @@ def test_invitation_page_confirms_that_the_mail_was_sent_without_the_link(
     person.press("Send again")
     assert person.notice.startswith("Invitation sent.")
     part.email_sender.send_due()
-    assert [mail.to for mail in server.mails].count([BO]) == 2
+    assert [mail.to for mail in server.emails].count([BO]) == 2
 
 
-def test_invitation_mails_are_rate_limited(app: Flask) -> None:
+def test_invitation_emails_are_rate_limited(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
     path = f"/api/invitations/{invite(tenant)}/renew"
     for _ in range(EMAILED_INVITATIONS - 1):

@@ -27,7 +27,7 @@ def read(message: EmailMessage) -> Any:
     return email.message_from_bytes(message.as_bytes().replace(b"\r\n", b"\n"), policy=email.policy.default)
 
 
-def test_message_has_the_headers_of_an_automatic_mail() -> None:
+def test_message_has_the_headers_of_an_automatic_email() -> None:
     found = read(build())
 
     assert found["From"] == "Site Search <search@example.com>"
@@ -75,7 +75,7 @@ def test_any_subject_round_trips_unchanged(subject: str) -> None:
     assert max(map(len, message.as_bytes().splitlines())) <= 998
 
 
-def test_mail_domains_are_converted_to_lowercase_punycode() -> None:
+def test_email_domains_are_converted_to_lowercase_punycode() -> None:
     assert read(build(to="ann@bücher.example"))["To"] == "ann@xn--bcher-kva.example"
     assert wire_address("Ann.Lee+x@Example.ORG").addr_spec == "Ann.Lee+x@example.org"
 
@@ -88,12 +88,12 @@ ENCODED = ["=?utf-8?q?bo?=@example.com", "=?utf-8?q?bo=40example.org=2C?=@exampl
 
 
 @pytest.mark.parametrize("address", ["", "ann", "ann@", "@a.example", "ann@a b.example", "a\nb@a.example", *ENCODED])
-def test_invalid_mail_addresses_are_rejected(address: str) -> None:
+def test_invalid_email_addresses_are_rejected(address: str) -> None:
     with pytest.raises(ValueError, match="not a valid email address"):
         build(to=address)
 
 
-def test_recurring_mail_has_one_click_unsubscribe_headers() -> None:
+def test_recurring_email_has_one_click_unsubscribe_headers() -> None:
     url = "https://search.example.com/digest/unsubscribe?token=" + "x" * 120
 
     message = build(unsubscribe_url=url)

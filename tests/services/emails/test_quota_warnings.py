@@ -47,7 +47,7 @@ def warn(part: Runtime) -> int:
 def subjects(part: Runtime, server: MailServer) -> list[str]:
     """Return the subjects of the emails received since the last call."""
     part.email_sender.send_due()
-    taken, server.mails[:] = list(server.mails), []
+    taken, server.emails[:] = list(server.emails), []
     return [str(mail.message["Subject"]) for mail in taken]
 
 
@@ -187,7 +187,7 @@ def test_quota_warnings_are_sent_only_to_the_affected_account(
 
     part.email_sender.send_due()
 
-    assert [mail.to for mail in server.mails] == [[tenant.email]]
+    assert [mail.to for mail in server.emails] == [[tenant.email]]
 
 
 def test_background_jobs_send_quota_warnings(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:

@@ -63,7 +63,7 @@ def letter(to: str = "ann@example.org") -> EmailMessage:
     return build_message(draft, Address("", "search", "example.com"), message_key="k" * 32, date=date)
 
 
-def test_mails_share_one_smtp_connection() -> None:
+def test_emails_share_one_smtp_connection() -> None:
     with mail_server() as server, connected(server) as connection:
         connection.send(letter())
         first = connection.connect()
@@ -71,13 +71,13 @@ def test_mails_share_one_smtp_connection() -> None:
 
         assert connection.connect() is first
 
-    assert [mail.to for mail in server.mails] == [["ann@example.org"], ["bo@example.org"]]
-    assert server.mails[0].sender == "search@example.com"
-    assert server.mails[0].text.strip() == "Grüße"
+    assert [mail.to for mail in server.emails] == [["ann@example.org"], ["bo@example.org"]]
+    assert server.emails[0].sender == "search@example.com"
+    assert server.emails[0].text.strip() == "Grüße"
 
 
 @pytest.mark.parametrize("way", ["smtps", "starttls"])
-def test_mail_is_sent_over_tls_with_a_trusted_certificate(
+def test_email_is_sent_over_tls_with_a_trusted_certificate(
     way: str, certificate: ssl.SSLContext, remote: None, trusted: None
 ) -> None:
     offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
@@ -87,7 +87,7 @@ def test_mail_is_sent_over_tls_with_a_trusted_certificate(
     ):
         connection.send(letter())
 
-    (mail,) = server.mails
+    (mail,) = server.emails
     assert (mail.tls, mail.user) == (True, USER)
 
 
@@ -103,14 +103,14 @@ def test_untrusted_certificate_of_a_remote_server_is_rejected(
     ):
         connection.send(letter())
 
-    assert server.mails == []
+    assert server.emails == []
 
 
 def test_untrusted_certificate_of_a_local_server_is_accepted(certificate: ssl.SSLContext) -> None:
     with mail_server(starttls=certificate) as server, connected(server) as connection:
         connection.send(letter())
 
-    assert server.mails[0].tls
+    assert server.emails[0].tls
 
 
 def test_password_is_not_sent_to_a_remote_server_without_tls(remote: None) -> None:
@@ -131,7 +131,7 @@ def test_password_is_sent_to_a_local_server_without_tls() -> None:
     ):
         connection.send(letter())
 
-    assert server.mails[0].user == USER
+    assert server.emails[0].user == USER
 
 
 def test_wrong_password_raises_mail_server_away() -> None:
@@ -162,7 +162,7 @@ def test_rejected_recipient_raises_by_status_and_the_connection_stays_usable(
             connection.send(letter())
         connection.send(letter("bo@example.org"))
 
-    assert [mail.to for mail in server.mails] == [["bo@example.org"]]
+    assert [mail.to for mail in server.emails] == [["bo@example.org"]]
 
 
 @pytest.mark.parametrize(("answer", "error"), [("554 5.6.0 Spam", EmailRejected), ("451 4.3.0 Later", EmailDeferred)])
@@ -173,7 +173,7 @@ def test_rejected_message_raises_by_status(answer: str, error: type[Exception]) 
             connection.send(letter())
 
 
-def test_timeout_of_one_step_raises_mail_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_one_step_raises_email_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
@@ -181,7 +181,7 @@ def test_timeout_of_one_step_raises_mail_deferred(monkeypatch: pytest.MonkeyPatc
             connection.send(letter())
 
 
-def test_total_time_limit_closes_the_connection_and_raises_mail_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_time_limit_closes_the_connection_and_raises_email_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "LONGEST_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
@@ -199,5 +199,5 @@ def test_non_ascii_addresses_require_smtputf8_support() -> None:
     ):
         connection.send(letter("jürgen@bücher.example"))
 
-    assert server.mails[0].to == ["jürgen@xn--bcher-kva.example"]
-    assert server.mails[0].message["To"] == "jürgen@xn--bcher-kva.example"
+    assert server.emails[0].to == ["jürgen@xn--bcher-kva.example"]
+    assert server.emails[0].message["To"] == "jürgen@xn--bcher-kva.example"

@@ -427,7 +427,7 @@ class TestSwitchingOff:
         assert not show(tenant, webhook)["active"]
         assert show(tenant, other)["active"]
         assert len(failing) == tries
-        (mail,) = server.mails
+        (mail,) = server.emails
         assert (mail.to, mail.message["Subject"]) == (
             [tenant.email],
             "Your webhook on user-service.example was turned off",
