@@ -279,12 +279,12 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _urls(texts: Iterable[str], base: str | None) -> tuple[str, ...]:
-    """The distinct URLs among texts, normalized."""
+    """Return the distinct URLs among texts, normalized."""
     return tuple(_dated(((text, "") for text in texts), base))
 
 
 def _dated(entries: Iterable[tuple[str, str]], base: str | None) -> dict[str, int | None]:
-    """The distinct URLs among texts, normalized, with the times of their last changes."""
+    """Return the distinct URLs among texts, normalized, with the times of their last changes."""
     urls: dict[str, int | None] = {}
     for text, modified in entries:
         if not text.startswith(("http://", "https://")) or len(text) > MAX_URL_CHARACTERS:

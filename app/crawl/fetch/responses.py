@@ -249,7 +249,7 @@ class Cookies:
         self._lock = Lock()
 
     def header(self, url: str) -> str:
-        """The value of the header ``Cookie`` for a request; empty without cookies."""
+        """Return the value of the header ``Cookie`` for a request; empty without cookies."""
         request = Request(url)  # noqa: S310  The request is not opened.
         with self._lock:
             self._jar.add_cookie_header(request)

@@ -61,7 +61,7 @@ class RobotsRules:
         return self._parser.can_fetch(url, self._token)
 
     def sitemaps(self, base: str) -> tuple[str, ...]:
-        """The distinct URLs of the first hundred sitemaps in the file, normalized.
+        """Return the distinct URLs of the first hundred sitemaps in the file, normalized.
 
         Args:
             base: A URL on the same host.

@@ -67,7 +67,7 @@ class Reason(StrEnum):
 
 
 def http_reason(status: int) -> str:
-    """The reason for a response with an HTTP error status."""
+    """Return the reason for a response with an HTTP error status."""
     return f"http_{status}"
 
 

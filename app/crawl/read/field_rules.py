@@ -138,7 +138,7 @@ def _filled(templates: Mapping[str, str], segments: Mapping[str, tuple[int, str]
 
 
 def _page_values(rule: Mapping[str, Any], subject: Subject) -> list[Any]:
-    """The distinct values that a rule selects on a page, in the page's order."""
+    """Return the distinct values that a rule selects on a page, in the page's order."""
     if "selector" in rule:
         values: Iterator[Any] = _selected(subject, rule["selector"], rule.get("attribute"))
     elif "json_ld" in rule:

@@ -115,7 +115,7 @@ def _date(text: str) -> str | None:
 
 
 def _page_text(document: pypdfium2.PdfDocument, number: int) -> str:
-    """The text of a page, with hyphenated words rejoined."""
+    """Return the text of a page, with hyphenated words rejoined."""
     page = document[number]
     words = page.get_textpage()
     try:

@@ -129,7 +129,7 @@ def _selected_title(document: Document, selector: str | None) -> str:
 
 
 def _selected_text(document: Document, selector: str) -> str:
-    """The text of all elements that a selector matches, with headings marked. Nested matches count once."""
+    """Return the text of all elements that a selector matches, with headings marked. Nested matches count once."""
     elements = document.select(selector)
     matches = set(elements)
     outermost: list[Element] = [element for element in elements if matches.isdisjoint(element.ancestors)]
@@ -149,7 +149,7 @@ _RESERVED_FIELDS = frozenset({"id", "url", "content"})
 
 
 def _annotated_fields(document: Document) -> dict[str, str | list[str]]:
-    """The fields that a page declares for other services: a string, or a list for a repeated name.
+    """Return the fields that a page declares for other services: a string, or a list for a repeated name.
 
     They include the standard fields ``title``, ``excerpt``, ``author``, and ``date``.
     """
@@ -230,7 +230,7 @@ class Crumb:
 
 
 def detected_fields(document: Document, metadata: Metadata, base: str, start: str | None) -> dict[str, Any]:
-    """The custom fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
+    """Return the custom fields ``section``, ``breadcrumbs``, ``image``, and ``type``, where they can be detected.
 
     Args:
         base: Base URL of the page's relative URLs.
@@ -247,7 +247,7 @@ def detected_fields(document: Document, metadata: Metadata, base: str, start: st
 
 
 def _section(crumbs: list[Crumb], start: str | None) -> str | None:
-    """The name of the first crumb after the home page."""
+    """Return the name of the first crumb after the home page."""
     after = crumbs[1:] if crumbs and _is_start(crumbs[0], start) else crumbs
     return after[0].name if after else None
 
@@ -261,7 +261,7 @@ def _is_start(crumb: Crumb, start: str | None) -> bool:
 
 
 def _json_ld_crumbs(objects: Iterable[Mapping[str, Any]], base: str) -> list[Crumb]:
-    """The crumbs of the first ``BreadcrumbList`` that has any."""
+    """Return the crumbs of the first ``BreadcrumbList`` that has any."""
     for item in objects:
         for candidate in (item, item.get("breadcrumb")):
             if isinstance(candidate, dict) and "BreadcrumbList" in _types(candidate):
@@ -296,7 +296,7 @@ def _crumb(element: Mapping[str, Any], base: str) -> Crumb | None:
 
 
 def _navigation_crumbs(document: Document, base: str) -> list[Crumb]:
-    """The crumbs of the first navigation whose label contains "breadcrumb"."""
+    """Return the crumbs of the first navigation whose label contains "breadcrumb"."""
     for navigation in document.select(NAVIGATION)[:MAX_CRUMBS]:
         elements = navigation.select("li") or navigation.select("a, [aria-current]")
         crumbs = [crumb for element in elements[:MAX_CRUMBS] if (crumb := _navigation_crumb(element, base)) is not None]
@@ -331,7 +331,9 @@ def _addresses(image: object) -> Iterator[str]:
 
 
 def _type(objects: Iterable[Mapping[str, Any]]) -> str | None:
-    """The type of the first JSON-LD object that describes the page; ``WebPage`` only without a more specific one."""
+    """Return the type of the first JSON-LD object that describes the page; ``WebPage`` only without a more specific
+    one.
+    """
     types = [name for item in objects if _describes_page(item) for name in _types(item)[:1]]
     return next((name for name in types if name != ANY_PAGE), types[0] if types else None)
 
@@ -342,7 +344,7 @@ def _describes_page(item: Mapping[str, Any]) -> bool:
 
 
 def _types(item: Mapping[str, Any]) -> list[str]:
-    """The names of an object's types, without the vocabulary's prefix."""
+    """Return the names of an object's types, without the vocabulary's prefix."""
     types = item.get("@type")
     return [
         name

@@ -165,7 +165,7 @@ def _main_element(document: Document, sizes: dict[Node, Size]) -> Node:
 
 
 def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[Element]:
-    """The outermost elements within the main part that are not main text, judging by names and share of links.
+    """Return the outermost elements within the main part that are not main text, judging by names and share of links.
 
     Args:
         is_marked: Whether an element is marked as the main one, so that the size of the others does not matter.

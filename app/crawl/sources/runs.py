@@ -219,7 +219,7 @@ IN_INDEX = ("indexed", "unchanged")
 
 
 def _is_reported() -> ColumnElement[bool]:
-    """The SQL condition that a run's report lists a URL: it was not indexed, or it was, but with a remark."""
+    """Return the SQL condition that a run's report lists a URL: it was not indexed, or it was, but with a remark."""
     return RunPage.status.in_(("skipped", "failed")) | RunPage.status.in_(IN_INDEX) & RunPage.reason.is_not(None)
 
 
