@@ -41,7 +41,7 @@ def noted_places() -> Iterator[NotedPlaces]:
     try:
         yield places
     finally:
-        del waiting._thread.places
+        del waiting._thread.pool
 
 
 def noted_calls(monkeypatch: pytest.MonkeyPatch, target: object, name: str, places: NotedPlaces) -> list[bool]:

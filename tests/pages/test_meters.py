@@ -32,6 +32,6 @@ def test_full_sites_and_keys_do_not_warn() -> None:
 
     meters = quota_meters(limits, searches=10, pages=9, sites=1, keys=2)
 
-    assert [(meter.used, meter.most, meter.state) for meter in meters] == [
+    assert [(meter.used, meter.limit, meter.state) for meter in meters] == [
         (10, 10, "full"), (9, 10, "near"), (1, 1, ""), (2, 2, ""),
     ]  # fmt: skip
