@@ -90,7 +90,9 @@ def test_bug_of_the_rules_for_one_link_skips_only_this_link(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch, unexpected_errors: UnexpectedErrors
 ) -> None:
     make_site(website)
-    monkeypatch.setattr(Admission, "rejection_reason", fail_for_bad(Admission.rejection_reason, lambda admission, url: url))
+    monkeypatch.setattr(
+        Admission, "rejection_reason", fail_for_bad(Admission.rejection_reason, lambda admission, url: url)
+    )
     unexpected_errors.expected = {"page": 1}
 
     run = runner.run(runner.add())
