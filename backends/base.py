@@ -17,15 +17,15 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Any, Final, Self
 
 import orjson
 
-from backends.query import FieldKinds, SearchQuery, SearchSettings
+from backends.query import FieldKinds, SearchQuery, SearchSettings, WordCounts
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
 
@@ -73,6 +73,30 @@ VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", 
 """Ways in which a word of a query can match a word of a document."""
 
 
+class Level(IntEnum):
+    """Class of a hit. A hit of a higher level comes before any hit of a lower one."""
+
+    WORDS = 0
+    """The document contains words of the query."""
+    FIRST = 1
+    """The query is the document's URL, or quotes a name that the document contains."""
+    PINNED = 2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Score:
+    """How well a hit matches a query, comparable with the hits of other indexes for the same query.
+
+    Attributes:
+        level: Class of the hit.
+        share: The score divided by the weight of all words of the query: 0 or more, rarely above 10. A document with
+            every word of the query gets the same addition in every index.
+    """
+
+    level: Level
+    share: float
+
+
 @dataclass(frozen=True)
 class Hit:
     """A document found by a search.
@@ -85,6 +109,8 @@ class Hit:
         sections: Sections that match the query, best first; ``None`` if not requested.
         explanation: Reasons for its position, as JSON, if requested; the members depend on the engine.
         find_passage: Returns the passage that best matches the query, if the query has ``answers``.
+        score: Its score, if the query is ``scored``. Scores never increase from a hit to the next, even where ranks or
+            grouping put a hit before a better match.
     """
 
     id: str
@@ -93,12 +119,23 @@ class Hit:
     sections: Sequence[SectionHit] | None = None
     explanation: Mapping[str, Any] | None = None
     find_passage: Callable[[], Passage | None] | None = None
+    score: Score | None = None
 
     @cached_property
     def document(self) -> dict[str, Any]:
         """``json``, decoded."""
         decoded: dict[str, Any] = orjson.loads(self.json)
         return decoded
+
+
+def with_scores(hits: Iterable[Hit], scores: Iterable[Score]) -> tuple[Hit, ...]:
+    """Return hits with scores that never increase: a hit after a worse one gets the worse one's score."""
+    lowest = Score(Level.PINNED, 0.0)
+    scored = []
+    for hit, score in zip(hits, scores, strict=True):
+        lowest = score if score.level == Level.PINNED else min(lowest, score)
+        scored.append(replace(hit, score=lowest))
+    return tuple(scored)
 
 
 def select_fields(document: Mapping[str, Any], query: SearchQuery) -> dict[str, Any]:
@@ -254,6 +291,16 @@ class SearchBackend(ABC):
             ResponseTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
             IndexNotFound: The index does not exist.
         """
+
+    def count_words(self, index: str, query: SearchQuery) -> WordCounts:
+        """Return how many documents contain each word of a query, for :attr:`SearchQuery.word_counts`.
+
+        Engines whose scores do not depend on these numbers return none.
+
+        Raises:
+            IndexNotFound: The index does not exist.
+        """
+        return WordCounts()
 
     def send_synonyms(self, index: str, settings: SearchSettings) -> None:  # noqa: B027 - see keeps_synonyms
         """Send the synonyms of a site's settings to an engine whose indexes store synonyms.

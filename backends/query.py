@@ -254,6 +254,23 @@ NO_EFFECTS: Final = Effects()
 
 
 @dataclass(frozen=True, slots=True)
+class WordCounts:
+    """The words of a query in one or more indexes.
+
+    Attributes:
+        documents: Number of documents.
+        counts: Maps each word to the number of documents that contain it.
+    """
+
+    documents: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: WordCounts) -> WordCounts:
+        counts = {word: self.counts.get(word, 0) + count for word, count in other.counts.items()}
+        return WordCounts(self.documents + other.documents, {**self.counts, **counts})
+
+
+@dataclass(frozen=True, slots=True)
 class SearchQuery:
     """One validated search.
 
@@ -285,7 +302,11 @@ class SearchQuery:
         effects: Effects of the site's rules, apart from their changes to ``text`` and ``portable_filter``.
         explain: Whether hits explain their position.
         answers: Whether hits can return the passage that matches the query best.
-        returned_fields: Fields that hits contain if the document has them; ``None`` for all.
+        returned_fields: Fields that hits contain if the document has them; ``None`` for all. Without any field, an
+            engine may skip reading the documents, and the hits have no ID.
+        scored: Whether hits have a :class:`~backends.base.Score`, by which hits of several indexes can be merged.
+        word_counts: The words of the query in all indexes that are searched together, which then weigh the same in each
+            of them; ``None`` for the index's own.
         max_bytes: Maximum size of the page in bytes: the JSON of its documents, and their formatted fields. Beyond it,
             an engine raises :class:`~backends.errors.ResponseTooLarge`, and does so before it reads the documents if it
             knows their sizes in advance. ``None`` for no limit.
@@ -311,6 +332,8 @@ class SearchQuery:
     explain: bool = False
     answers: bool = False
     returned_fields: Set[str] | None = None
+    scored: bool = False
+    word_counts: WordCounts | None = None
     max_bytes: int | None = None
     is_preview: bool = False
 

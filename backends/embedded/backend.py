@@ -20,8 +20,9 @@ from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, compile_condition
 from backends.embedded.index.store import Store, engine_errors
 from backends.embedded.maintenance import MergeScheduler
+from backends.embedded.query.terms import count_words
 from backends.embedded.search import run_search
-from backends.query import FieldKinds, SearchQuery
+from backends.query import FieldKinds, SearchQuery, WordCounts
 from backends.support import check_support, declare, everywhere, not_needed
 
 OPEN_INDEXES = 200
@@ -59,6 +60,8 @@ class TantivyBackend(SearchBackend):
         explain=everywhere("computed for the hits of the page"),
         answers=everywhere("passages are found in the hits of the page"),
         returned_fields=everywhere("selected when the hits of the page are built"),
+        scored=everywhere("scores as shares of the weight of the query's words"),
+        word_counts=everywhere("they replace the index's own document frequencies"),
         max_bytes=everywhere("no further hits are built beyond it"),
         is_preview=not_needed("synonyms come from the query, never from the index"),
     )
@@ -129,6 +132,10 @@ class TantivyBackend(SearchBackend):
         check_support(query, self.support)
         with engine_errors("searching"):
             return run_search(self.store.snapshot(index), query)
+
+    def count_words(self, index: str, query: SearchQuery) -> WordCounts:
+        with engine_errors("counting words"):
+            return count_words(self.store.snapshot(index), query)
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import tantivy
 
-from backends.base import Matched, SearchResult
+from backends.base import Level, Matched, Score, SearchResult, with_scores
 from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
 from backends.embedded.index.schema import DATE, ID
 from backends.embedded.index.snapshots import Snapshot, compile_condition, match_count
@@ -77,6 +77,8 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     explain = partial(search.explain, final) if query.explain else None
     with turn():
         hits = make_hits(snapshot, groups.addresses, query, matches, explain)
+    if query.scored:
+        hits = with_scores(hits, search.scores(final, groups))
     return SearchResult(hits, groups.total, *counted, final.relaxation, matched, corrected)
 
 
@@ -93,6 +95,8 @@ class _Search:
         self.choice = QueryChoice(snapshot, query, ranking, condition, self.ranks)
         self._ordered: list[tuple[FinalQuery, RankedHits]] = []
         self._with_factors: set[tuple[int, int]] = set()
+        self._scores: dict[tuple[int, int], float] = {}
+        self._first: set[tuple[int, int]] = set()
         self._replaced: dict[tuple[int, int], tantivy.DocAddress] = {}
 
     def matched(self, final: FinalQuery, page: _Page) -> tuple[Matched, str | None]:
@@ -124,6 +128,18 @@ class _Search:
                     explanation_start["has_phrase"] = at < len(final.first.explained)
                 return explanation_start | explanation
         return {**explanation_start, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
+
+    def scores(self, final: FinalQuery, page: _Page) -> list[Score]:
+        """Return the scores of the hits of a page."""
+        if not self.by_relevance:
+            return [Score(Level.WORDS, 0.0)] * len(page.addresses)
+        # Where every hit has every word, the scores do not contain the addition for that.
+        bonus = final.every_word_bonus if final.relaxation == "all_terms" else 0.0
+        levels = dict.fromkeys(self._first, Level.FIRST) | {place_of(pin): Level.PINNED for _, pin in self._pinned}
+        return [
+            Score(levels.get(place, Level.WORDS), self._scores.get(place, 0.0) / self.choice.weight + bonus)
+            for place in map(place_of, page.addresses)
+        ]
 
     def page(self, final: FinalQuery) -> _Page:
         """Return the requested page."""
@@ -198,6 +214,7 @@ class _Search:
         match_all = self.query.text == MATCH_ALL
         if self.by_relevance and final.first is not None:
             addresses, count = self._by_relevance(final.first, offset, limit)
+            self._first.update(map(place_of, addresses))
             others = FinalQuery(final.query).but_for(final.first.query)
             rest, total = self._listed(others, max(0, offset - count), limit - len(addresses))
             return addresses + rest, count + total
@@ -228,6 +245,7 @@ class _Search:
             )
             self._note(first)
             hits = (first + hits[reranking.RERANKED :])[offset : offset + limit]
+        self._keep_scores(hits)
         return [address for _, address in hits[:limit]], match_count(result)
 
     def _by_rank(
@@ -239,19 +257,26 @@ class _Search:
             ordered = ranks.order(final.query, self.choice.weight, final.ranked)
             self._ordered.append((final, ordered))
             self._note(ordered.hits)
+        self._keep_scores(ordered.hits)
         addresses = [address for _, address in ordered.hits[offset : offset + limit]]
         # Beyond the reordered hits, the page continues with the others in the engine's order.
         if len(addresses) == limit or len(ordered.hits) >= ordered.total:
             return addresses, ordered.total
         ordered_places = {place_of(address) for _, address in ordered.hits}
         best = self.snapshot.searcher.search(final.query, limit=offset + limit, count=False).hits
-        others = [address for _, address in best if place_of(address) not in ordered_places]
+        later = [hit for hit in best if place_of(hit[1]) not in ordered_places]
+        self._keep_scores(later)
+        others = [address for _, address in later]
         return addresses + others[max(0, offset - len(ordered_places)) :][: limit - len(addresses)], ordered.total
 
     def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
         """Record that these hits' scores were multiplied by factors, so that their explanations include the factors."""
         if self.query.explain:
             self._with_factors.update(place_of(address) for _, address in hits)
+
+    def _keep_scores(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
+        if self.query.scored:
+            self._scores.update((place_of(address), score) for score, address in hits)
 
     @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:

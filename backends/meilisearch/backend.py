@@ -26,7 +26,7 @@ from backends.servers.locks import NamedLocks
 from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
-from backends.support import check_support, declare, everywhere
+from backends.support import check_support, declare, everywhere, not_needed
 
 T = TypeVar("T")
 _PAGE_SIZE = 1000
@@ -57,6 +57,8 @@ class MeilisearchBackend(ServerBackend):
         explain=everywhere("``showRankingScoreDetails`` of the hits, also of those read by id"),
         answers=everywhere("passages are found in the hits of the page"),
         returned_fields=everywhere("selected when the hits of the page are built"),
+        scored=everywhere("from _rankingScore"),
+        word_counts=not_needed("scores do not depend on how many documents contain a word"),
         max_bytes=everywhere("no further hits are built beyond it"),
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )

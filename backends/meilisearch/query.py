@@ -171,8 +171,10 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToSearchOn"] = list(searched)
     if query.sort:
         common["sort"] = _sorts(query, filterable)
+    if query.explain or query.scored:
+        common["showRankingScore"] = True
     if query.explain:
-        common |= {"showRankingScore": True, "showRankingScoreDetails": True}
+        common["showRankingScoreDetails"] = True
     distinct = distinct_field(query)
     return CompiledQuery(
         common,

@@ -36,6 +36,7 @@ from backends.servers.backend import has_beginnings
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.responses import hits_of, readable, text_in, within_budget
+from backends.servers.scores import scored
 
 MIN_HITS_WITH_ALL_WORDS = 20
 """Number of hits below which documents with fewer words of a query also match."""
@@ -64,7 +65,8 @@ class Searches:
             corrected_result, hits = self._find(query, compiled, ranks)
             result = replace(corrected_result, matched=result.matched, corrected_query=result.corrected_query)
         make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
-        return replace(result, hits=within_budget(hits_of(hits, make, query), query.max_bytes))
+        built = within_budget(hits_of(hits, make, query), query.max_bytes)
+        return replace(result, hits=scored(built, hits, query, lambda hit: float(hit.get("_rankingScore", 0.0))))
 
     def _find(
         self, query: SearchQuery, compiled: CompiledQuery, ranks: Ranks

@@ -27,7 +27,7 @@ from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
 from backends.servers.waiting import sleep
-from backends.support import check_support, declare, everywhere
+from backends.support import check_support, declare, everywhere, not_needed
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.order import LIMITS
 from backends.typesense.query import (
@@ -74,6 +74,8 @@ class TypesenseBackend(ServerBackend):
         explain=everywhere("``text_match`` of the hits, also of those read by id"),
         answers=everywhere("passages are found in the hits of the page"),
         returned_fields=everywhere("selected when the hits of the page are built"),
+        scored=everywhere("from text_match"),
+        word_counts=not_needed("scores do not depend on how many documents contain a word"),
         max_bytes=everywhere("sizes.py, from sizes in memory, if they are known; no further hits are built beyond it"),
         is_preview=everywhere("the synonyms of the index are not replaced"),
     )

@@ -22,6 +22,9 @@ from backends.typesense.schema import STORED_SECTIONS
 WRONG_MAX = -sys.float_info.min
 """The maximum that 0.24.1 reports for a facet whose numbers are all negative."""
 
+_ONE_WORD = 1 << 59
+"""``text_match`` of a word in the best field, without what orders hits with equally many words."""
+
 _FIELD = re.compile(r"Could not find a (?P<what>filter |facet )?field named `(?P<name>[^`]*)`(?P<sorting>.*sorting)?")
 _IN_FILTER = re.compile(r"filter field `(?P<name>[^`]*)`")
 _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
@@ -96,6 +99,16 @@ def make_hit(hit: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery
     words = [word for field in hit.get("highlight", {}).values() for word in _matched(field)]
     matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)
     return matched_hit(id, source, document.get(STORED_SECTIONS), query, lambda _document: matcher)
+
+
+def match_quality(word_count: int, hit: Mapping[str, Any]) -> float:
+    """Return how well one of Typesense's hits matches, from 0 to about 1 (every word in the title).
+
+    The highest bits of ``text_match`` are the number of words in the best field; its last byte is the field's weight
+    and the number of fields, and would be lost in a float.
+    """
+    text_match = int(hit.get("text_match", 0))
+    return (text_match / _ONE_WORD + text_match % 256 / 256) / ((word_count or 1) + 0.5)
 
 
 def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:

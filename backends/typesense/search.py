@@ -17,6 +17,7 @@ from backends.servers.documents import encode_id, facet_text, number_in_order
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.responses import hits_of, readable, within_budget
+from backends.servers.scores import scored
 from backends.servers.tokenizer import QueryPart
 from backends.typesense.order import LIMITS, Ask, Order, columns, find_page_hits, in_order, read_page_hits
 from backends.typesense.query import (
@@ -35,6 +36,7 @@ from backends.typesense.results import (
     is_stale_schema,
     make_facets,
     make_hit,
+    match_quality,
     rejection_of,
     searched_document,
 )
@@ -70,7 +72,8 @@ class Searches:
         make = explaining(
             partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
         )
-        return replace(result, hits=within_budget(hits_of(hits, make, query), query.max_bytes))
+        built = within_budget(hits_of(hits, make, query), query.max_bytes)
+        return replace(result, hits=scored(built, hits, query, partial(match_quality, len(compiled.parts))))
 
     def _other_parts(
         self, name: str, query: SearchQuery, types: Mapping[str, str], result: SearchResult, compiled: CompiledQuery

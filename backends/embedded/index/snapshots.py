@@ -135,9 +135,7 @@ class Snapshot:
 
     def idf(self, frequency: int) -> float:
         """Return BM25's inverse document frequency for a document frequency."""
-        # Until a merge, frequencies include deleted documents, but the total does not.
-        total = max(self.total, frequency)
-        return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+        return inverse_frequency(frequency, self.total)
 
     @cached_property
     def languages(self) -> Mapping[str, float]:
@@ -171,6 +169,13 @@ class Snapshot:
             return bool(self.searcher.terms_with_prefix(field, "", limit=1))
         except ValueError:
             return False
+
+
+def inverse_frequency(frequency: int, total: int) -> float:
+    """Return BM25's inverse document frequency of a word that ``frequency`` of ``total`` documents contain."""
+    # Until a merge, frequencies include deleted documents, but the total does not.
+    total = max(total, frequency)
+    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
 def keep_highest(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:

@@ -19,6 +19,7 @@ from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
+from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
 from backends.embedded.results.highlighting import HighlightTerms
 from backends.field_rules import searched_fields
@@ -41,6 +42,7 @@ class FinalQuery:
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
         retyped: What was searched for instead, because the query as typed finds nothing.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
+        every_word_bonus: Share of the query's weight that its relaxations add for documents with every word.
         explained: Explanations; the first one whose query matches a hit explains it.
     """
 
@@ -53,6 +55,7 @@ class FinalQuery:
     resolved: ResolvedQuery | None = None
     retyped: str | None = None
     has_every_word: bool | None = None
+    every_word_bonus: float = 0.0
     explained: tuple[Explained, ...] = ()
 
     def but_for(self, query: tantivy.Query) -> FinalQuery:
@@ -167,7 +170,9 @@ class QueryChoice:
     def _relax(self, parsed: ParsedQuery, text: str) -> FinalQuery:
         """Choose the first relaxation that finds enough hits, or else the last one."""
         query = self._query
-        resolved = resolve_query(parsed, text, self._snapshot, query.settings, searched_fields(query), self._ranking)
+        resolved = resolve_query(
+            parsed, text, self._snapshot, query.settings, searched_fields(query), self._ranking, query.word_counts
+        )
         clauses = Clauses.of(resolved)
         self.weight = sum(term.idf for term in resolved.terms) or 1.0
         tried: list[Relaxation] = []
@@ -189,7 +194,7 @@ class QueryChoice:
             if has_every_word is None:
                 has_every_word = bool(final.match_count_or_none)
         assert final is not None, "all_terms always builds a query"
-        return replace(final, has_every_word=has_every_word)
+        return replace(final, has_every_word=has_every_word, every_word_bonus=every_word_boost(resolved))
 
     def _run_relaxation(self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]) -> FinalQuery:
         offset, limit = (self._query.offset, self._query.limit) if self._ranks is not None else (0, 1)

@@ -157,10 +157,14 @@ def all_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     required = resolved.required
     if any(term.query is None for term in required):
         return
-    ranking = resolved.ranking
     every = _Query.boolean_query([(tantivy.Occur.Must, term.as_typed) for term in required if term.as_typed])
-    boost = ranking.all_terms_boost_short if resolved.is_short else ranking.all_terms_boost
-    yield _Query.const_score_query(every, boost * sum(term.idf for term in required))
+    yield _Query.const_score_query(every, every_word_boost(resolved) * sum(term.idf for term in required))
+
+
+def every_word_boost(resolved: ResolvedQuery) -> float:
+    """Return the addition for every required word, in units of the query's weight."""
+    ranking = resolved.ranking
+    return ranking.all_terms_boost_short if resolved.is_short else ranking.all_terms_boost
 
 
 Signal = Callable[[ResolvedQuery], Iterator[tantivy.Query]]

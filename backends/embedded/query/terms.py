@@ -23,8 +23,8 @@ from backends.analysis.languages import (
     stop_words,
 )
 from backends.analysis.normalization import fold
-from backends.analysis.parser import ParsedQuery, Phrase, QueryTerm, TermKind
-from backends.embedded.index.snapshots import Snapshot
+from backends.analysis.parser import ParsedQuery, Phrase, QueryTerm, TermKind, parse_query
+from backends.embedded.index.snapshots import Snapshot, inverse_frequency
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.spellings import spellings_of_phrase
 from backends.embedded.query.synonyms import SynonymIndex, words_by_stem
@@ -38,7 +38,8 @@ from backends.embedded.query.variants import (
     expand,
     variants_in_parts,
 )
-from backends.query import SearchSettings
+from backends.field_rules import searched_fields
+from backends.query import MATCH_ALL, SearchQuery, SearchSettings, WordCounts
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import MAX_JOINED_CHARS, MAX_PARTS, MIN_PHONE_DIGITS, other_phone_numbers
@@ -165,12 +166,14 @@ def resolve_query(
     settings: SearchSettings,
     fields: tuple[str, ...],
     ranking: Ranking = RANKING,
+    word_counts: WordCounts | None = None,
 ) -> ResolvedQuery:
     """Resolve a parsed query for an index.
 
     Args:
         text: The query as typed.
         fields: The text fields to search, at least one.
+        word_counts: As in :class:`~backends.query.SearchQuery`.
     """
     searched = tuple(name for name in fields if name != "excerpt" or snapshot.has_excerpts) or fields[:1]
     if fields == TEXT_FIELDS and snapshot.has_sections:
@@ -194,6 +197,7 @@ def resolve_query(
         stops,
         TermQueries(snapshot, weights, ranking, with_parts=fields == TEXT_FIELDS and snapshot.has_word_parts),
         ranking,
+        word_counts,
         tonal=tonal,
         has_tones=tonal and has_tones(" ".join(surfaces)),
     )
@@ -224,6 +228,7 @@ class _Resolver:
     stop_words: frozenset[str]
     queries: TermQueries
     ranking: Ranking
+    word_counts: WordCounts | None
     tonal: bool
     has_tones: bool
 
@@ -271,6 +276,8 @@ class _Resolver:
         toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
         idf = self.snapshot.idf(frequency)
+        if self.word_counts is not None and (count := self.word_counts.counts.get(term.term, 0)):
+            idf = inverse_frequency(count, self.word_counts.documents)
         query = as_typed = self.queries.any(variants, idf)
         if toned is not None:
             own = self.queries.any(expansion.variants, idf)
@@ -405,6 +412,13 @@ def _inflected(
     for variant in expand(snapshot, term, fields, languages, False, False, ranking).variants:
         if variant.boost == ranking.stem and not variant.errors:
             yield variant.terms[0]
+
+
+def count_words(snapshot: Snapshot, query: SearchQuery) -> WordCounts:
+    """Return how many documents contain each word of a query."""
+    fields = searched_fields(query)
+    words = [term.term for term in parse_query(query.text).query_terms] if fields and query.text != MATCH_ALL else []
+    return WordCounts(snapshot.total, {word: snapshot.max_doc_frequency(fields, word) for word in words})
 
 
 def _is_stop_word(term: QueryTerm, stop_words: frozenset[str]) -> bool:
