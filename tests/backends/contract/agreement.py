@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from backends.filters import OneOf
-from backends.query import Boost, Effects, Highlight, SearchQuery, SearchSettings, SortKey
+from backends.query import Boost, Effects, Highlight, SearchQuery, SearchSettings, SortKey, WordCounts
 from tests.backends.contract.case import SHOP, Case
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -27,6 +27,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "explain": {"explain": True},
     "answers": {"answers": True},
     "returned_fields": {"returned_fields": frozenset({"id", "title"})},
+    "scored": {"scored": True},
+    "word_counts": {"word_counts": WordCounts(1000, {"reading": 900, "wood": 5})},
     "max_bytes": {"max_bytes": 1_000_000},
     "is_preview": {"is_preview": True},
 }
