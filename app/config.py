@@ -216,7 +216,7 @@ def find_misspelled(environ: Mapping[str, str] | None = None) -> Iterator[str]:
     for name, value in sorted((os.environ if environ is None else environ).items()):
         # Kubernetes sets variables such as SEARCH_PORT=tcp://10.0.0.1:80 for each service.
         if name not in names and not value.startswith("tcp://"):
-            group = [each for each in names if each.startswith(name.split("_")[0] + "_")]
+            group = [other for other in names if other.startswith(name.split("_")[0] + "_")]
             probable_name = closest_name(name, group) or closest_name(name, SETTINGS, 0.8)
             if probable_name is not None:
                 yield f"{name} is not a setting of this service; did you mean {probable_name}?"

@@ -243,7 +243,9 @@ class _LaggingSites:
         Pauses grow with each failure, and end when an engine works again.
         """
         runtime = self._runtime
-        away = {each.identity for each in runtime.engines.all() if runtime.health.engine_failing_since(each.identity)}
+        away = {
+            engine.identity for engine in runtime.engines.all() if runtime.health.engine_failing_since(engine.identity)
+        }
         if self._away - away:
             self._failing.end_pauses()
         self._away = away

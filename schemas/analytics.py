@@ -26,7 +26,7 @@ MAX_DAYS = 1_000
 
 
 class Day(fields.Date):
-    """A UTC calendar day, as ``2031-05-14``."""
+    """A UTC calendar day, such as ``2031-05-14``."""
 
     default_error_messages = Text.default_error_messages
 

@@ -29,7 +29,7 @@ def _limit() -> WholeNumber:
 
 
 class OwnLimitsSchema(BodySchema):
-    """An account's own limits, which override its plan's. `null` is unlimited; the plan sets limits that are absent."""
+    """An account's own limits, which override its plan's. `null` is unlimited; for absent limits, the plan's apply."""
 
     requests_per_minute = _limit()
     requests_per_day = _limit()

@@ -236,7 +236,7 @@ class MatchedSchema(Schema):
     matched = fields.String(
         required=True,
         metadata={
-            "enum": [each.value for each in Matched],
+            "enum": [match.value for match in Matched],
             "description": "`all`: a document has every word. `some`: no document has every word. `corrected`: a "
             "document has every word, after words that occur in no document were replaced.",
         },

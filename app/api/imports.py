@@ -115,6 +115,6 @@ def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
         raise invalid(error) from error
     return {
         "success": True,
-        "sources": [describe_source(each, current_caller()) for each in sources],
+        "sources": [describe_source(source, current_caller()) for source in sources],
         "ignored": ignored,
     }

@@ -59,7 +59,7 @@ def list_all_accounts(query: dict[str, Any]) -> dict[str, Any]:
     selection = AccountFilter(query["q"], query.get("plan"), query.get("status"))
     with current_runtime.database.read() as session:
         listed = list_accounts(session, current_runtime.plans, today(), selection, query["sort"])
-    page = [describe(*each) for each in listed[offset : offset + limit]]
+    page = [describe(*account) for account in listed[offset : offset + limit]]
     return {"accounts": page, "total": len(listed), "limit": limit, "offset": offset}
 
 

@@ -92,12 +92,12 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
     preview = settings_operations.preview(runtime(), current_caller(), site_id, body["settings"], body.get("queries"))
     queries = [
         {
-            "query": each.query,
-            "before": [{"id": document.id, "title": document.title} for document in each.before],
-            "after": [{"id": document.id, "title": document.title} for document in each.after],
-            "changed": each.changed,
+            "query": previewed.query,
+            "before": [{"id": document.id, "title": document.title} for document in previewed.before],
+            "after": [{"id": document.id, "title": document.title} for document in previewed.after],
+            "changed": previewed.changed,
         }
-        for each in preview.queries
+        for previewed in preview.queries
     ]
     warnings = _meaning(site_id, body["settings"]) + _unknown(preview.unknown_ids) + _incomplete(preview.queries)
     return _with_warnings({"queries": queries}, warnings + _limits(preview.engine, body["settings"]))
@@ -165,8 +165,8 @@ def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
         {
             "code": "preview_incomplete",
             "message": f"The search engine applies changed synonyms when they are saved, so the preview of "
-            f"{printable_name(each.query)} doesn't include them.",
+            f"{printable_name(previewed.query)} doesn't include them.",
         }
-        for each in queries
-        if not each.is_exact
+        for previewed in queries
+        if not previewed.is_exact
     ]

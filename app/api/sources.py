@@ -215,13 +215,13 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
         twins = twins_of_run(session, run, pages)
     reported_pages = [
         {
-            "url": each.url,
-            "reason": each.reason,
-            **({"indexed": True} if each.status in runs.IN_INDEX else {}),
-            **({"found_on": [each.found_on]} if each.found_on is not None else {}),
-            **({"document": twins[each.url]} if each.url in twins else {}),
+            "url": page.url,
+            "reason": page.reason,
+            **({"indexed": True} if page.status in runs.IN_INDEX else {}),
+            **({"found_on": [page.found_on]} if page.found_on is not None else {}),
+            **({"document": twins[page.url]} if page.url in twins else {}),
         }
-        for each in pages
+        for page in pages
     ]
     return {"run": run, "pages": reported_pages, "total": total, **page}
 

@@ -130,13 +130,15 @@ def learn_now(site_id: int | None, as_json: bool) -> None:
     if site_id is not None and site_id not in site_ids:
         raise click.ClickException(f"Site {site_id} does not exist, is paused, or does not learn from clicks.")
     learned: dict[str, int] = {}
-    for each in site_ids if site_id is None else [site_id]:
+    for learning_site_id in site_ids if site_id is None else [site_id]:
         try:
-            queries = learn(current_runtime, each)
+            queries = learn(current_runtime, learning_site_id)
         except BackendError as error:
-            raise click.ClickException(f"Site {each}: {engine_problem(error)} Run the command again.") from error
+            raise click.ClickException(
+                f"Site {learning_site_id}: {engine_problem(error)} Run the command again."
+            ) from error
         if queries is not None:
-            learned[str(each)] = queries
+            learned[str(learning_site_id)] = queries
     text = (
         f"{counted(len(learned), 'site')} learned: the results of {counted(sum(learned.values()), 'search')} "
         "changed order."

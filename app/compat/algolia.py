@@ -73,8 +73,8 @@ def encode_response(
     result, parameters = outcome.timed.result, search.parameters
     tags = parameters["highlightPreTag"], parameters["highlightPostTag"]
     # A text may consist entirely of matches, and a tag may be a hundred times as long as a match.
-    for each in outcome.hits:
-        budget.spend(len(each) + each.count(ENCODED_OPEN) * len("".join(tags).encode()))
+    for encoded_hit in outcome.hits:
+        budget.spend(len(encoded_hit) + encoded_hit.count(ENCODED_OPEN) * len("".join(tags).encode()))
     documents = map(orjson.loads, outcome.hits)
     response: dict[str, Any] = {
         "hits": (
@@ -181,7 +181,7 @@ def _queries() -> list[dict[str, Any]]:
         body = _body()
         try:
             requests = read_requests(body) if request.endpoint == "algolia.search_indexes" else [body]
-            g.algolia_queries = [_READ.load_query(each) for each in requests]
+            g.algolia_queries = [_READ.load_query(query) for query in requests]
         except ValidationError as error:
             raise invalid(error) from error
     queries: list[dict[str, Any]] = g.algolia_queries

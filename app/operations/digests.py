@@ -225,13 +225,13 @@ def _misses_of(runtime: Runtime, site: Site, week: date) -> SiteMisses:
         )
         ignored = set(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
     misses: list[Miss] = []
-    for each in analytics.zero_result_queries:
+    for counted_query in analytics.zero_result_queries:
         if (
             len(misses) < MAX_QUERIES
-            and each.query not in ignored
-            and _finds_nothing(runtime.searcher, site, each.query)
+            and counted_query.query not in ignored
+            and _finds_nothing(runtime.searcher, site, counted_query.query)
         ):
-            misses.append(Miss(each.query, each.count))
+            misses.append(Miss(counted_query.query, counted_query.count))
     totals = analytics.totals
     return SiteMisses(site.id, site.name, totals.total_searches, totals.zero_results, misses)
 

@@ -104,7 +104,7 @@ def find_gains(clicks: Iterable[VisitorClick], positions: Mapping[str, int]) -> 
         usual = total * expected[document_id] / number
         better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_PER_POSITION)
     min_gain = max(0.0, max(better.values()) - MAX_GAIN)
-    gains = {document_id: round(each - min_gain, 2) for document_id, each in better.items()}
+    gains = {document_id: round(gain - min_gain, 2) for document_id, gain in better.items()}
     return {document_id: gain for document_id, gain in gains.items() if gain > 0}
 
 

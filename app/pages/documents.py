@@ -209,7 +209,7 @@ def _path_of(address: str, site: Site) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 

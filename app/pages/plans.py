@@ -59,7 +59,7 @@ def read_meters(session: Session) -> tuple[Meter, ...]:
     account, day = current_caller().account, today()
     return quota_meters(
         account.limits,
-        searches=sum(each.used for each in usage_between(session, readable_counters(), account.id, day, day)),
+        searches=sum(usage.used for usage in usage_between(session, readable_counters(), account.id, day, day)),
         pages=count_documents(session, account.id),
         sites=count_sites(session, account.id),
         keys=count_keys(session, account.id),

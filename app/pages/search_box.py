@@ -123,7 +123,7 @@ def create_box_key(site_id: int) -> Response:
 
 def box_options() -> dict[str, Any]:
     """Return the choices for search box options, for templates."""
-    languages = sorted(((code, each.name) for code, each in LANGUAGES.items()), key=lambda pair: pair[1])
+    languages = sorted(((code, language.name) for code, language in LANGUAGES.items()), key=lambda pair: pair[1])
     return {"languages": languages, "variables": VARIABLES}
 
 

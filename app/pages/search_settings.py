@@ -32,7 +32,7 @@ from schemas.search_rules import MATCHES, MAX_RANK
 from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
 from schemas.settings_previews import SettingsPreviewSchema
 
-_LANGUAGES = {code: each.name for code, each in sorted(LANGUAGES.items(), key=lambda item: item[1].name)}
+_LANGUAGES = {code: language.name for code, language in sorted(LANGUAGES.items(), key=lambda item: item[1].name)}
 _MATCHES = {
     "is": "is exactly",
     "starts": "starts with",
@@ -218,7 +218,7 @@ def _display_document(document: PreviewedDocument, note: str, site_url: str) -> 
 def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
     site, picker = submitted.site, submitted.picker
     problems = _problems(error, picker)
-    previews = [] if preview is None else [(each.is_visible, _show(each, site.url)) for each in preview.queries]
+    previews = [] if preview is None else [(query.is_visible, _show(query, site.url)) for query in preview.queries]
     values = {
         "problems": problems,
         "banner": None if error is None or problems.sentences else error.message,

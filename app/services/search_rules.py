@@ -203,7 +203,7 @@ def _conditions_of(query: SearchQuery) -> frozenset[Filter]:
     if query.native_filter.strip():
         with suppress(BackendRejected):  # The filter may use the engine's own syntax.
             own_filters.append(parse_filter(query.native_filter))
-    return frozenset(condition for each in own_filters for condition in conjuncts(each))
+    return frozenset(condition for own_filter in own_filters for condition in conjuncts(own_filter))
 
 
 def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:

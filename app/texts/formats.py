@@ -213,7 +213,7 @@ def _needs_xml(markup: str) -> bool:
 
 
 def _plain_markup(match: re.Match[str]) -> str:
-    """Return markup of XML that a page displays as text: character references and CDATA sections."""
+    """Return the HTML for a character reference or a CDATA section of XML."""
     if match["text"] is not None:
         return escape(match["text"])
     if match["entity"] is not None:

@@ -54,4 +54,8 @@ def _is_line_number(element: Element) -> bool:
 def _elements_around(element: Element, tags: frozenset[str]) -> list[Element]:
     """Return the nearest elements around an element, innermost first, that have one of the names."""
     around = islice(element.ancestors, _MAX_ANCESTORS)
-    return [each for each in around if isinstance(each, Element) and each.tag in tags]
+    return [
+        element_around
+        for element_around in around
+        if isinstance(element_around, Element) and element_around.tag in tags
+    ]

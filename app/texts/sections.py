@@ -51,7 +51,7 @@ def mark_headings(node: Node, *, slugs: bool = False) -> None:
     slug_counts: dict[str, int] = {}
     for heading in list(islice(node.iter_elements(_HEADINGS, include_self=True), _MAX_CANDIDATES)):
         anchor = next(
-            (each for each in list(_anchors(heading, inner_names, containers)) if ANCHOR.fullmatch(each)), None
+            (anchor for anchor in list(_anchors(heading, inner_names, containers)) if ANCHOR.fullmatch(anchor)), None
         )
         if slugs:
             slug = _slug(heading.text, slug_counts)
@@ -113,9 +113,9 @@ def _inner_names(node: Node) -> dict[Node, str]:
     for link in islice(node.select("a[id], a[name]"), _MAX_CANDIDATES):
         name = link.attr("id") or link.attr("name") or ""
         around = (
-            each
-            for each in islice(link.ancestors, _MAX_ANCESTORS)
-            if isinstance(each, Element) and each.tag in _HEADINGS
+            ancestor
+            for ancestor in islice(link.ancestors, _MAX_ANCESTORS)
+            if isinstance(ancestor, Element) and ancestor.tag in _HEADINGS
         )
         heading = next(around, None) if ANCHOR.fullmatch(name) else None
         if heading is not None:

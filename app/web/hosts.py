@@ -173,4 +173,4 @@ def is_own_origin(req: Request, origin: str) -> bool:
     if runtime().settings.public_url:
         parts = urlsplit(runtime().settings.public_url)
         own_origins.add(f"{parts.scheme}://{parts.netloc}".removesuffix(_DEFAULT_PORTS[parts.scheme]))
-    return origin.lower() in {each.lower() for each in own_origins}
+    return origin.lower() in {own_origin.lower() for own_origin in own_origins}

@@ -59,7 +59,7 @@ def closest_name(name: str, names: Iterable[str], cutoff: float = 0.7) -> str | 
     """
     from difflib import get_close_matches  # Loaded on use: few requests have mistakes, and commands load this module.
 
-    by_spelling = {_spelling(each): each for each in names}
+    by_spelling = {_spelling(known_name): known_name for known_name in names}
     spelling = _spelling(name[:_LONGEST_NAME])
     close = get_close_matches(spelling, by_spelling, n=1, cutoff=cutoff)
     return by_spelling.get(close[0] if close else _OTHER_SERVICES.get(spelling, ""))

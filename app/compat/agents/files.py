@@ -123,8 +123,8 @@ def walk_pages(database: Database, site: SiteRecord, max_pages: int) -> Iterator
         for ids in parts_by_size(step):
             with database.read() as session:
                 stored = list(read_bodies(session, site.id, ids))
-            for each in stored:
-                yield _page(each, site)
+            for document in stored:
+                yield _page(document, site)
 
 
 MAX_LISTED = 1_000

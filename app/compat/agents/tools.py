@@ -165,7 +165,7 @@ def _condition(values: Mapping[str, Any]) -> Filter | None:
 
 
 def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
-    section = next((each for each in document.get(SECTIONS, ()) if isinstance(each, dict)), None)
+    section = next((section for section in document.get(SECTIONS, ()) if isinstance(section, dict)), None)
     best_place = document if section is None else section
     return {
         "id": document["id"],
@@ -182,7 +182,7 @@ def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
 
 def _cut(value: Any) -> Any:
     if isinstance(value, list):
-        return [_cut(each) for each in value[:_MAX_VALUES]]
+        return [_cut(item) for item in value[:_MAX_VALUES]]
     return value[:_MAX_VALUE] if isinstance(value, str) else value
 
 

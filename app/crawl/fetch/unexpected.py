@@ -1,7 +1,7 @@
 """Handling of unexpected exceptions: each costs one page, list, or entry, and is logged and counted for operators.
 
-Only exceptions that concern the whole run may end it. Everything else that reading or deciding about one URL raises is
-a bug, even if a hostile page has found it, and must not cost the owner the other pages.
+Only exceptions that concern the whole run may end it. Any other exception while one URL is handled is a bug, even if a
+hostile page triggers it, and must not cost the owner the other pages.
 """
 
 from __future__ import annotations

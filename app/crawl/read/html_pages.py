@@ -348,6 +348,6 @@ def _types(item: Mapping[str, Any]) -> list[str]:
     types = item.get("@type")
     return [
         name
-        for each in (types[:MAX_CRUMBS] if isinstance(types, list) else [types])
-        if isinstance(each, str) and (name := cut_line(SCHEMA.sub("", each, count=1)))
+        for type_name in (types[:MAX_CRUMBS] if isinstance(types, list) else [types])
+        if isinstance(type_name, str) and (name := cut_line(SCHEMA.sub("", type_name, count=1)))
     ]

@@ -191,7 +191,9 @@ def _file_page(file: ReadFile, name: str, directives: Directives, fields: Mappin
         lang=file.lang,
         kind=file.kind,
         headings=(*(section.title for section in sections[:1]), name) if file.title else (),
-        sections=tuple(each for each in sections if each.start < len(page.content)) if file.kind in PAGED_KINDS else (),
+        sections=tuple(section for section in sections if section.start < len(page.content))
+        if file.kind in PAGED_KINDS
+        else (),
     )
 
 

@@ -92,7 +92,10 @@ def have_baseline(line: Sequence[Character]) -> bool:
 def reading_order(line: Sequence[Character]) -> str:
     """Return the text of a horizontal line in the order in which it is read."""
     tokens = list(_tokens(_visual_order(line)))
-    counts = {direction: sum(len(text) for text, each in tokens if each == direction) for direction in (_RTL, _LTR)}
+    counts = {
+        direction: sum(len(text) for text, token_direction in tokens if token_direction == direction)
+        for direction in (_RTL, _LTR)
+    }
     is_right_to_left = counts[_RTL] >= counts[_LTR]
     text = _join_right_to_left(tokens) if is_right_to_left else "".join(_join_left_to_right(tokens))
     text = " ".join(text.split())

@@ -286,8 +286,8 @@ def _read_tuning(session: Session, site: Site, query: str) -> Tuning:
         return [TunedDocument(id, titles.get(id, id), id in titles) for id in ids]
 
     last = [
-        LastChange(each, _CHANGES[action], _OPPOSITES[action], _position(request.args))
-        for each in documents(changed_ids)
+        LastChange(document, _CHANGES[action], _OPPOSITES[action], _position(request.args))
+        for document in documents(changed_ids)
     ]
     return Tuning(documents(listed_ids["pinned"]), documents(listed_ids["hidden"]), last[0] if last else None)
 

@@ -214,7 +214,7 @@ def get_confirmed(session: Session, token: str, secret: str) -> Member:
 def _write_confirmation(session: Session, settings: Settings, email: QueuedEmail) -> Composed | None:
     """Write a confirmation email, except to members who have confirmed already or changed their address."""
     members = find_members(session, email.recipient)
-    member = next((each for each in members if each.account_id == email.account_id), None)
+    member = next((candidate for candidate in members if candidate.account_id == email.account_id), None)
     if member is None or member.email_confirmed:
         return None
     # Signed, not stored: a link may be used repeatedly, and the address in it voids it when the address changes.

@@ -79,7 +79,7 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
     # The step is stored, so that the code that completed the setup cannot be used again for a login.
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step
-    member.recovery_hashes = [_recovery_hash(_normal(each), secret) for each in recovery]
+    member.recovery_hashes = [_recovery_hash(_normal(code), secret) for code in recovery]
     member.new_codes_salt = member.new_codes_until = None
     return recovery
 
@@ -99,7 +99,7 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
         return CodeUse.CODE
     used = _recovery_hash(code, secret)
     if used in member.recovery_hashes:
-        member.recovery_hashes = [each for each in member.recovery_hashes if each != used]
+        member.recovery_hashes = [recovery_hash for recovery_hash in member.recovery_hashes if recovery_hash != used]
         return CodeUse.RECOVERY_CODE
     return None
 

@@ -311,7 +311,7 @@ class WaitingEvents:
                 except FileNotFoundError:
                     continue  # Another process moved it meanwhile.
             self._counted = counted
-            return sum(each.lines for each in counted.values())
+            return sum(portion.lines for portion in counted.values())
 
     def late_bytes(self, after: timedelta) -> int:
         """Return the number of bytes of waiting events in journals that have not been written to for ``after``.

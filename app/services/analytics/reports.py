@@ -368,6 +368,9 @@ def encode_csv(analytics: Analytics) -> str:
             for page in analytics.clicked_pages
         ),
         *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
-        *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
+        *(
+            ("channels", channel.channel, channel.searches, channel.clicks, None, None)
+            for channel in analytics.channels
+        ),
     ]
     return csv_lines([_CSV_COLUMNS, *rows])

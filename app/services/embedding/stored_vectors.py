@@ -70,7 +70,7 @@ def best_cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[f
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, len(query)).astype(np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     values = (matrix @ query) / np.maximum(lengths, 1e-9)
-    starts = np.cumsum([0, *(len(each) // len(query) for each in vectors[:-1])])
+    starts = np.cumsum([0, *(len(encoded) // len(query) for encoded in vectors[:-1])])
     best: list[float] = np.maximum.reduceat(values, starts).tolist()
     return best
 

@@ -97,7 +97,7 @@ class MixedOrder:
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
         positions = {id: position for position, id in enumerate(ordered, 1)}
         stored = self._read_vectors(site_id, ordered, len(vector))
-        vectors = {id: each for id, each in (stored or {}).items() if each and len(each) % len(vector) == 0}
+        vectors = {id: encoded for id, encoded in (stored or {}).items() if encoded and len(encoded) % len(vector) == 0}
         if not vectors:
             return by_words("database_unavailable" if stored is None else "no_vectors")
         cosine_by_id = dict(zip(vectors, best_cosines(vector, list(vectors.values())), strict=True))

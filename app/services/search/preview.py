@@ -146,16 +146,16 @@ def preview_settings(
         )
         for text in queries
     ]
-    links = [tuple(each.get("no_results_links", ())) for each in (site.search_settings, settings)]
+    links = [tuple(stored.get("no_results_links", ())) for stored in (site.search_settings, settings)]
     before = [_search(searcher, record, search, links[0]) for search in searches]
     if not engine.keeps_synonyms:
         after = [_search(searcher, changed_record, search, links[1]) for search in searches]
-        return [_compare(*each) for each in zip(queries, before, after, strict=True)]
+        return [_compare(*results) for results in zip(queries, before, after, strict=True)]
     change = SynonymChange(record.settings, changed_record.settings)
     comparable = replace(changed_record, settings=replace(changed_record.settings, synonyms=record.settings.synonyms))
     after = [_search(searcher, comparable, search, links[1]) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]
-    return [_compare(*each) for each in zip(queries, before, after, exact, strict=True)]
+    return [_compare(*results) for results in zip(queries, before, after, exact, strict=True)]
 
 
 def frequent_queries(session: Session, site_id: int, *, only_found: bool = False) -> list[str]:

@@ -284,8 +284,12 @@ def encode_suggestions(suggestions: Iterable[Suggestion]) -> dict[str, Any]:
     """Return the response, for orjson."""
     return {
         "suggestions": [
-            {"text": each.text, "kind": each.kind, **({} if each.url is None else {"url": each.url})}
-            for each in suggestions
+            {
+                "text": suggestion.text,
+                "kind": suggestion.kind,
+                **({} if suggestion.url is None else {"url": suggestion.url}),
+            }
+            for suggestion in suggestions
         ]
     }
 
