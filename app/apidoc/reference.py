@@ -272,14 +272,14 @@ def _value_of(parameter: Document) -> str:
 
 
 def _values_of_examples(examples: Any) -> list[Any]:
-    """Return the values in ``examples``, which is an object in OpenAPI and a list in JSON Schema."""
+    """``{"one": {"value": 1}} -> [1]`` as in OpenAPI, ``[1] -> [1]`` as in JSON Schema"""
     if isinstance(examples, dict):
         return [example.get("value") for example in examples.values()]
     return list(examples or ())
 
 
 def _text(value: Any) -> str:
-    """Format a value for use in a URL."""
+    """``["a", "b"] -> "a,b"``, ``True -> "true"``"""
     if isinstance(value, list):
         return ",".join(map(_text, value))
     return value if isinstance(value, str) else json.dumps(value)

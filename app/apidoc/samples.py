@@ -158,7 +158,7 @@ def _write_flat(value: Any, syntax: _Syntax) -> str:
 
 
 def _shell(text: str) -> str:
-    """Quote a text as a shell word in single quotes."""
+    """``it's -> 'it'\\''s'``"""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -102,7 +102,7 @@ _MAX_SNIPPET_WORDS = 1_000
 
 
 def _snippets(entries: Iterable[str], texts: Sequence[str]) -> dict[str, int]:
-    """Convert ``content:20``, ``content``, and ``*`` to fields and their lengths in words."""
+    """``["title:5", "content"], … -> {"title": 5, "content": 10}``: lengths in words; ``*`` stands for all texts."""
     lengths: dict[str, int] = {}
     for entry in entries:
         name, _, length = entry.partition(":")

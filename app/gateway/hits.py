@@ -193,7 +193,9 @@ def _as_text(value: Any) -> str:
 
 
 def _pieces(marked: str) -> list[tuple[str, bool]]:
-    """Split a text into pieces, each with whether it is a match."""
+    """Split a marked text into pieces, each with whether it is a match: ``"a <b>" -> [("a ", False), ("b", True), ("",
+    False)]``, if ``<`` and ``>`` were the tags.
+    """
     first, *others = marked.split("\0")
     return [(first, False), *((piece[1:], piece[0] == _OPEN[1]) for piece in others)]
 

@@ -150,7 +150,7 @@ def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any
 
 
 def _of_one_kind(members: list[Any]) -> list[Any]:
-    """Return a list of numbers unchanged, and convert the members of any other list to strings."""
+    """``[1, 2] -> [1, 2]``, ``[1, "a"] -> ["1", "a"]``"""
     if all(isinstance(member, int | float) and not isinstance(member, bool) for member in members):
         return members
     return [_as_text(member) for member in members]

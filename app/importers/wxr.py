@@ -205,7 +205,7 @@ class _Export:
 
 
 def _short(name: str) -> str:
-    """Return a short name for an element with a namespace: ``wp:status``, ``content``."""
+    """``"http://wordpress.org/export/1.2/ status" -> "wp:status"``"""
     if name == _CONTENT:
         return "content"
     if name == _CREATOR:

@@ -110,7 +110,7 @@ def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
 
 
 def _link_address(href: str) -> str:
-    """Convert a link between files to a path on the service: ``docs/engines.md#size`` to ``/docs/engines#size``."""
+    """``"docs/engines.md#size" -> "/docs/engines#size"``"""
     path, hash_, anchor = href.partition("#")
     if ":" in path or not path.endswith(".md"):
         return href

@@ -148,7 +148,7 @@ def _anchors(heading: Element, inner_names: Mapping[Node, str], containers: set[
 
 
 def _slug(title: str, counts: dict[str, int]) -> str:
-    """Return the anchor that GitHub generates for a heading: lower case, without punctuation, with ``-`` for blanks."""
+    """``"What's new?" -> "whats-new"``, and ``"whats-new-1"`` the second time, as on GitHub."""
     slug = _NO_SLUG.sub("", title.strip().lower()).replace(" ", "-")
     count = counts.get(slug, 0)
     counts[slug] = count + 1

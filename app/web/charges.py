@@ -105,7 +105,7 @@ def _find_searches(req: Request, policy: OperationPolicy) -> tuple[bool, list[st
 
 
 def _distinct_intents(texts: Iterable[str]) -> list[str]:
-    """Return the distinct texts that aren't prefixes of other texts. A prefix belongs to the same search intent."""
+    """``["tra", "tram", "bus"] -> ["tram", "bus"]``: a prefix belongs to the same search intent."""
     distinct = dict.fromkeys(filter(None, texts))
     return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
 

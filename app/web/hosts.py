@@ -58,7 +58,7 @@ def is_loopback(request: Request) -> bool:
 
 
 def _without_port(hop: str) -> str:
-    """Return the address of a hop without the client port, which some proxies add and every connection changes."""
+    """``"192.0.2.1:5000" -> "192.0.2.1"``; some proxies add the port, which changes with every connection."""
     match = _PROXY_HOP.fullmatch(hop)
     return hop if match is None else match[1] or match[2]
 

@@ -40,7 +40,7 @@ def _segments(path: str) -> list[str]:
 
 
 def _filled_in(route: Sequence[str], segments: Sequence[str]) -> str:
-    """Replace the parameters of a route with the segments of a path of the same length."""
+    """``["sites", "{site_id}"], ["site", "5"] -> "sites/5"``"""
     if len(route) == len(segments):
         route = [value if name.startswith("{") else name for name, value in zip(route, segments, strict=True)]
     return "/".join(route)

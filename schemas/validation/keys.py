@@ -90,7 +90,7 @@ class AllowedOrigins:
 
 @lru_cache(maxsize=1024)
 def _normalize_header(header: str) -> str | None:
-    """Normalize an ``Origin`` header to the form that browsers send; ``None`` if it is not an http or https origin."""
+    """``"HTTPS://Example.com:443" -> "https://example.com"``; ``None`` if it is not an http or https origin."""
     match = _ORIGIN_HEADER.fullmatch(header.lower())
     if match is None:
         return None

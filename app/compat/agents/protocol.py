@@ -141,7 +141,7 @@ def _check_envelope(message: Message, headers: Headers) -> None:
 
 
 def _decoded(value: str | None) -> str | None:
-    """Decode a header that may be encoded in base64, as non-ASCII values must be."""
+    """``"=?base64?w6k=?=" -> "é"``, ``"e" -> "e"``; ``None`` for invalid base64."""
     before, after = _BASE64
     if value is None or not (value.startswith(before) and value.endswith(after)):
         return value

@@ -399,7 +399,7 @@ def _status_error(status: int, headers: Mapping[str, str]) -> NotIndexed:
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds in a header ``Retry-After``, at least one; ``None`` if it is not valid."""
+    """``"5" -> 5.0``, ``"0" -> 1.0``, ``"Wed, 21 Oct 2015 07:28:00 GMT" -> 1.0``; ``None`` for other values."""
     value = value.strip()
     if re.fullmatch(r"[0-9]{1,12}", value):
         return max(1.0, float(value))

@@ -299,7 +299,7 @@ def _dated(entries: Iterable[tuple[str, str]], base: str | None) -> dict[str, in
 
 
 def _read_time(text: str) -> int | None:
-    """Convert a W3C date, which may be only a year, to Unix seconds; return ``None`` for anything else."""
+    """``"1970" -> 0``, ``"1970-01-02" -> 86400``; ``None`` for other texts than W3C dates."""
     whole = f"{text}-01-01"[:10] if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text) else text
     try:
         moment = datetime.fromisoformat(whole)

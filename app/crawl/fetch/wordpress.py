@@ -221,6 +221,6 @@ def _string(value: Any) -> str | None:
 
 
 def _moment(value: Any) -> str | None:
-    """Add the time zone to a time from the API, which omits it: ``date_gmt`` is in UTC."""
+    """``"2024-05-01T09:30:00" -> "2024-05-01T09:30:00Z"``: times of the API are in UTC, but do not say so."""
     text = _string(value)
     return f"{text}Z" if text and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}", text) else None

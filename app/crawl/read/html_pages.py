@@ -344,7 +344,7 @@ def _describes_page(item: Mapping[str, Any]) -> bool:
 
 
 def _types(item: Mapping[str, Any]) -> list[str]:
-    """Return the names of an object's types, without the vocabulary's prefix."""
+    """``{"@type": "https://schema.org/Article"} -> ["Article"]``"""
     types = item.get("@type")
     return [
         name

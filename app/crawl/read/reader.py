@@ -173,7 +173,7 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
 
 
 def _front_matter_title(markdown: str) -> str:
-    """Return the title in a file's front matter, which static site generators write into the page; else ``""``."""
+    """``"---\\ntitle: Fees\\n---\\n…" -> "Fees"``; empty without such front matter of a static site generator."""
     lines = markdown[:HEAD_CHARACTERS].splitlines()
     if lines[:1] != ["---"] or "---" not in lines[1:]:
         return ""

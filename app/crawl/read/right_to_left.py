@@ -189,7 +189,7 @@ def _join_right_to_left(tokens: Sequence[tuple[str, str]]) -> str:
 
 
 def _count_pairs(texts: Iterable[str]) -> int:
-    """Return the number of brackets that are closed after they are opened."""
+    """``["(", "a", ")", ")"] -> 1``: brackets that are closed after they are opened."""
     count = depth = 0
     for text in texts:
         if text in _OPENING:

@@ -43,7 +43,7 @@ def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | No
 
 
 def _min_interval(schedule: str) -> timedelta:
-    """Return the minimum time between two scheduled runs, even if the first was late."""
+    """Return the minimum time between two scheduled runs, which also holds if the first run was late."""
     return (PERIODS[schedule] or timedelta(0)) / 2
 
 

@@ -248,7 +248,7 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
 
 
 def _searchable(text: str) -> str:
-    """Remove NUL from a text, and truncate the text to the maximum size of a query."""
+    """Remove NUL and surrounding blanks, and truncate the text to the maximum size of a query."""
     return text.replace("\x00", "").strip().encode()[:MAX_QUERY_BYTES].decode(errors="ignore")
 
 

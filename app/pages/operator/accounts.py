@@ -134,7 +134,7 @@ def change_plan(account_id: int) -> Response:
 
 
 def _read_limit(text: str) -> int | str | None:
-    """Read a limit; other texts stay as they are, so that validation reports them."""
+    """``"unlimited" -> None``, ``"5" -> 5``; validation reports other texts, which are returned unchanged."""
     if text.lower() == "unlimited":
         return None
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text

@@ -119,7 +119,7 @@ def _write(session: Session, sighting: Sighting) -> bool:
 
 
 def _printable(origin: str) -> str:
-    """Replace non-printable characters, so that a header is safe in pages, logs, and a column."""
+    """``"https://é.example" -> "https://?.example"``: safe in pages, logs, and a column."""
     return "".join(character if " " < character < "\x7f" else "?" for character in origin[:300])
 
 

@@ -44,7 +44,7 @@ def reject_weak_password(field: str, password: str, *personal: str) -> None:
 
 
 def _personal_words(texts: tuple[str, ...]) -> Iterator[str]:
-    """Yield names and addresses as people type them: whole, as single words, and without separators."""
+    """``("Ann O. Lee",) -> "ann o. lee", "ann o lee", "annolee", "ann", "o", "lee"``"""
     for text in texts:
         words = re.findall(r"[^\W_]+", text.lower())
         for form in (text.lower(), " ".join(words), "".join(words), *words):
