@@ -193,9 +193,7 @@ def _as_text(value: Any) -> str:
 
 
 def _pieces(marked: str) -> list[tuple[str, bool]]:
-    """Split a marked text into pieces, each with whether it is a match: ``"a <b>" -> [("a ", False), ("b", True), ("",
-    False)]``, if ``<`` and ``>`` were the tags.
-    """
+    """``"a <b>c" -> [("a ", False), ("b", True), ("c", False)]``, with ``<`` and ``>`` as the tags."""
     first, *others = marked.split("\0")
     return [(first, False), *((piece[1:], piece[0] == _OPEN[1]) for piece in others)]
 
