@@ -88,7 +88,7 @@ def distinct_value(value: Any) -> str | None:
     return None if value is None or isinstance(value, list | tuple) else value_text(value)
 
 
-def choose(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -> Mapping[str, T]:
+def choose_preferred(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -> Mapping[str, T]:
     """Choose the preferred hit for each value; the first of equally preferred hits.
 
     Args:

@@ -109,7 +109,7 @@ def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
     """
     custom_fields = query.kinds.keys()
     boosts = (*query.settings.boosts, *query.effects.boosts)
-    return tuple([boost for boost in boosts if boost.rank and boost.further_fields <= custom_fields][:MAX_USED_BOOSTS])
+    return tuple([boost for boost in boosts if boost.rank and boost.custom_fields <= custom_fields][:MAX_USED_BOOSTS])
 
 
 def rank_field(query: SearchQuery) -> str:

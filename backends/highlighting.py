@@ -15,7 +15,7 @@ from backends.sections import (
     Section,
     SectionHit,
     WordLocator,
-    choose,
+    choose_sections,
     page_headings,
     path_to,
     section_text,
@@ -55,7 +55,7 @@ _MAX_COMPARED_MATCHES = 8
 _LETTER = re.compile(r"[^\W_]")
 
 
-def merged(matches: Iterable[Match]) -> list[Span]:
+def merge_spans(matches: Iterable[Match]) -> list[Span]:
     """Return the spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
     for start, end, _ in matches:
@@ -105,7 +105,7 @@ class MatchLocator(WordLocator, Protocol):
         ...
 
 
-_Slot = tuple[Any, Any, str]
+_TextReference = tuple[Any, Any, str]
 """A mapping or a list, the key or the index of a text in it, and the text."""
 
 
@@ -138,31 +138,31 @@ class Highlighter:
         """
         only_fields, field_options = self.options.only_fields, self._field_options
         page: list[dict[str, Any]] = []
-        groups: defaultdict[tuple[MatchLocator, int | None, bool], list[_Slot]] = defaultdict(list)
+        groups: defaultdict[tuple[MatchLocator, int | None, bool], list[_TextReference]] = defaultdict(list)
         for document in documents:
             locator = self._locator.in_document(document)
-            fields = dict(document if only_fields is None else self.options.chosen(document))
+            fields = dict(document if only_fields is None else self.options.formatted_fields(document))
             page.append(fields)
             for name, value in fields.items():
                 if type(value) is str:
                     groups[locator, *field_options[name]].append((fields, name, value))
                 elif type(value) is list:
                     items = fields[name] = list(value)
-                    slots = groups[locator, *field_options[name]]
-                    slots += [(items, at, item) for at, item in enumerate(items) if type(item) is str]
+                    references = groups[locator, *field_options[name]]
+                    references += [(items, at, item) for at, item in enumerate(items) if type(item) is str]
         marked: list[str] = []
-        for group, slots in groups.items():
-            marked += self._marked(*group, [text for *_, text in slots])
+        for group, references in groups.items():
+            marked += self._marked(*group, [text for *_, text in references])
         finished = self._finished(marked)
-        for (holder, key, _), text in zip(chain.from_iterable(groups.values()), finished, strict=True):
-            holder[key] = text
+        for (container, key, _), text in zip(chain.from_iterable(groups.values()), finished, strict=True):
+            container[key] = text
         return page
 
     def mark(self, text: str, matches: Sequence[Match], part: Span) -> str:
         """Return a part of a text with matches marked."""
         start, end = part
         matches = without_lone_stop_words(text, matches, self._locator.meaningful)
-        spans = merged([match for match in matches if start <= match[0] < end])
+        spans = merge_spans([match for match in matches if start <= match[0] < end])
         return self._finished([_with_placeholders(text, spans, start, end)])[0]
 
     def _marked(self, locator: MatchLocator, words: int | None, is_marked: bool, texts: Sequence[str]) -> Sequence[str]:
@@ -230,7 +230,7 @@ def find_sections(
     if locator is None or not sections:
         return []
     words = locator.in_document(document)
-    chosen = choose(document, sections, words, query.sections)
+    chosen = choose_sections(document, sections, words, query.sections)
     page = page_headings(sections, str(document.get("title", ""))) if chosen else ()
     content, url = str(document.get("content", "")), str(document.get("url", ""))
     highlighter = Highlighter(query.highlight, words) if query.highlight is not None and chosen else None

@@ -72,7 +72,7 @@ class Highlight:
     only_fields: Set[str] | None = None
     sentences: bool = False
 
-    def chosen(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    def formatted_fields(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the fields of a document that ``Hit.formatted`` contains."""
         if self.only_fields is None:
             return document
@@ -123,17 +123,17 @@ class Boost:
         rank: -5 to 5.
         filter: Selects the documents, or
         path: a pattern that their path and query must match, in which ``*`` matches any text.
-        further_fields: Custom fields that the filter names.
+        custom_fields: Custom fields that the filter names.
     """
 
     rank: int
     filter: Filter | None = None
     path: str = ""
-    further_fields: frozenset[str] = field(init=False, repr=False, compare=False)
+    custom_fields: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         filter_fields = fields_of(self.filter).keys() if self.filter is not None else frozenset[str]()
-        object.__setattr__(self, "further_fields", frozenset(filter_fields).difference(STANDARD_FIELDS))
+        object.__setattr__(self, "custom_fields", frozenset(filter_fields).difference(STANDARD_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ Synonyms = tuple[tuple[str, ...] | OneWaySynonyms, ...]
 """Groups of words or phrases with the same meaning, and one-way synonyms."""
 
 
-def synonyms_split(
+def split_synonyms(
     synonyms: Synonyms, split: Callable[[str], Sequence[str]]
 ) -> Iterator[tuple[Mapping[tuple[str, ...], str], Mapping[tuple[str, ...], str]]]:
     """Yield for each entry the phrases in queries to which it applies, and the phrases found; equal for a group.

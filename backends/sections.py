@@ -148,7 +148,9 @@ class _MatchingSection:
         return {word for _, word in self.written}
 
 
-def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordLocator, limit: int) -> list[Section]:
+def choose_sections(
+    document: Mapping[str, Any], sections: Sequence[Section], words: WordLocator, limit: int
+) -> list[Section]:
     """Return the sections that match a query best, best first; none if the beginning of the page matches better.
 
     Sections with more different words come first, then with more words as typed, then with more in the title, then

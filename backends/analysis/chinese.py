@@ -130,6 +130,6 @@ def _tables() -> tuple[dict[int, str], dict[int, str]]:
     return to_simplified, str.maketrans(dict(zip(_PAIRS[::-2], _PAIRS[-2::-2], strict=True)))
 
 
-def converted(text: str) -> list[str]:
+def in_both_scripts(text: str) -> list[str]:
     """Return a text in simplified and in traditional characters."""
     return [text.translate(table) for table in _tables()]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 
-from backends.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words, with_articles
+from backends.analysis.languages import UNKNOWN, stem, stem_with_articles, stems, stems_of_terms, stop_words
 from backends.analysis.normalization import ANALYZER
 from backends.languages import LANGUAGES
 
@@ -54,7 +54,7 @@ _LINKING_LETTERS = {
 }
 
 
-def compounding(languages: Iterable[str]) -> Sequence[str]:
+def compound_languages(languages: Iterable[str]) -> Sequence[str]:
     """Return the query's languages that have closed compounds; compounds are looked up in documents of these languages.
 
     Documents in an undetected language are included, unless the query is only in languages without closed compounds.
@@ -128,7 +128,7 @@ def compounds_of(
         return
     # A key begins with the whole word if the word does not begin with its stem (*ikkuna*: *iku*).
     within = {_ANY_HEAD + term, *stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
-    endings = {form[len(_ANY_HEAD) :][::-1] for each in within for form in with_articles(language, each)}
+    endings = {form[len(_ANY_HEAD) :][::-1] for each in within for form in stem_with_articles(language, each)}
     for ending in sorted(endings):
         for key, count in list_keys(ending):
             base, _, inflection = key.partition("|")

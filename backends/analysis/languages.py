@@ -129,7 +129,7 @@ def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
     }
 
 
-def recognize(text: str) -> str:
+def detect_language(text: str) -> str:
     """Detect the language of a text: an ISO 639-1 code, or :data:`UNKNOWN`."""
     written = text[:_SAMPLE_CHARS]
     foreign = beyond_ascii(written)
@@ -225,11 +225,11 @@ class _Ballots:
 
     def __init__(self) -> None:
         votes = _votes()
-        query_term = math.lcm(*{part for _, part in votes.values()})
+        unit = math.lcm(*{part for _, part in votes.values()})
         self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
         bit = {language: 32 * at for at, language in enumerate(self.languages)}
         self._by_word = {
-            word: sum((query_term // part) << bit[language] for language in languages)
+            word: sum((unit // part) << bit[language] for language in languages)
             for word, (languages, part) in votes.items()
         }
         self._counts = struct.Struct(f"<{len(self.languages)}I")
@@ -279,7 +279,7 @@ def stems(language: str, term: str) -> frozenset[str]:
     return frozenset(possible.union(*(_without_article(language, each) for each in possible)))
 
 
-def with_articles(language: str, noun_stem: str) -> list[str]:
+def stem_with_articles(language: str, noun_stem: str) -> list[str]:
     """Return a noun's stem, and the possible stems of the definite noun."""
     return [noun_stem, *[noun_stem + article for article in _articles(language)]]
 
@@ -295,7 +295,7 @@ def prefixes(language: str) -> tuple[str, ...]:
     return _language(language).prefixes
 
 
-def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) -> list[str]:
+def terms_with_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) -> list[str]:
     """Return the folded terms that have at least one of the given stems (see :func:`stems`), in order.
 
     Takes all terms in one call, because a search may have to check hundreds of them.

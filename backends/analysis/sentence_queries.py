@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.analysis.languages import recognize, stop_words
+from backends.analysis.languages import detect_language, stop_words
 from backends.analysis.normalization import terms_of
 from backends.analysis.parser import parse_query
 
@@ -21,7 +21,7 @@ def is_sentence(text: str, language: str | None) -> bool:
     words = terms_of(text)
     if len(words) < SENTENCE_TERMS:
         return False
-    stops = stop_words(language or recognize(text))
+    stops = stop_words(language or detect_language(text))
     if sum(word in stops for word in words) < SENTENCE_STOP_WORDS:
         return False
     parsed = parse_query(text)

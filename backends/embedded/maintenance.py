@@ -275,11 +275,11 @@ class MergeScheduler:
         self._fragmented_since: dict[str, float] = {}
         self._busy = threading.Lock()
 
-    def look(self) -> None:
+    def start_due_work(self) -> None:
         """Check some indexes in the background and merge those that need it; one thread at a time."""
         # If no thread can be started, the next call tries again.
         with suppress(RuntimeError):
-            self._store.in_background(self._look)
+            self._store.in_background(self._merge_due_indexes)
 
     def after_write(self, name: str) -> None:
         """Merge an index after a write if it has too many deleted documents."""
@@ -287,7 +287,7 @@ class MergeScheduler:
         if needs_vacuum(segments_of(self._store.folder(name))):
             vacuum(self._store, name, needs_vacuum)
 
-    def _look(self) -> None:
+    def _merge_due_indexes(self) -> None:
         if not self._busy.acquire(blocking=False):
             return
         try:

@@ -10,14 +10,14 @@ from typing import Any
 import tantivy
 
 from backends.base import Level, Matched, Score, SearchResult, with_scores
-from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
+from backends.distinct import LATEST, choose_preferred, distinct_field, distinct_value, preference, texts_of
 from backends.embedded.index.schema import DATE, ID
 from backends.embedded.index.snapshots import Snapshot, compile_condition, match_count
 from backends.embedded.query import reranking
 from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.final_query import FinalQuery, QueryChoice, restricted
 from backends.embedded.query.ranking import RANKING, Ranking
-from backends.embedded.query.ranks import Factors, RankedHits, Ranks, place_of
+from backends.embedded.query.ranks import Factors, RankedHits, Ranks, address_key
 from backends.embedded.results.distinct import FIRST_READ, GroupHit, count_groups, first_of_each_group, read_document
 from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlighting import TermMatches, turn
@@ -110,8 +110,8 @@ class _Search:
 
     def explain(self, final: FinalQuery, address: tantivy.DocAddress) -> dict[str, Any]:
         """Explain the position of a hit on the page, as JSON."""
-        place = place_of(address)
-        is_pinned = place in {place_of(pinned) for _, pinned in self._pinned}
+        place = address_key(address)
+        is_pinned = place in {address_key(pinned) for _, pinned in self._pinned}
         is_scored = self.by_relevance and not is_pinned
         factors = Factors()
         explanation_start: dict[str, Any] = {"pinned": is_pinned}
@@ -138,7 +138,7 @@ class _Search:
         levels = dict.fromkeys(self._first, Level.FIRST) | {place_of(pin): Level.PINNED for _, pin in self._pinned}
         return [
             Score(levels.get(place, Level.WORDS), self._scores.get(place, 0.0) / self.choice.weight + bonus)
-            for place in map(place_of, page.addresses)
+            for place in map(address_key, page.addresses)
         ]
 
     def page(self, final: FinalQuery) -> _Page:
@@ -170,8 +170,8 @@ class _Search:
         self, preferred: Preferred, field: str, groups: Sequence[GroupHit], final: FinalQuery, first: _Page
     ) -> list[tantivy.DocAddress]:
         """Replace the hits of each value by the preferred ones; pinned hits stay."""
-        pinned = {place_of(address) for address in first.addresses[: first.pinned]}
-        values = {hit.value: None for hit in groups if hit.value is not None and place_of(hit.address) not in pinned}
+        pinned = {address_key(address) for address in first.addresses[: first.pinned]}
+        values = {hit.value: None for hit in groups if hit.value is not None and address_key(hit.address) not in pinned}
         selection: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != DATE:
             selection = And((selection, Comparison(preferred.field, "=", preferred.value)))
@@ -186,12 +186,12 @@ class _Search:
             value = distinct_value(document.get(field))
             if value in values:
                 hits.append((value, texts_of(document.get(preferred.field)), address))
-        chosen = choose(preferred, hits)
+        chosen = choose_preferred(preferred, hits)
         best = {hit.value: hit.address for hit in groups if hit.value in values}
         self._replaced = {
-            place_of(address): best[value]
+            address_key(address): best[value]
             for value, address in chosen.items()
-            if place_of(address) != place_of(best[value])
+            if address_key(address) != address_key(best[value])
         }
         return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in groups]
 
@@ -202,7 +202,7 @@ class _Search:
             return _Page(addresses, total, final.query)
         by_id = _Query.term_set_query(self.snapshot.schema, ID, [id for id, _ in pinned])
         everything = _Query.boolean_query([(Should, final.query), (Should, by_id)])
-        others = final.but_for(by_id)
+        others = final.without_matches_of(by_id)
         pinned_addresses = [address for _, address in pinned[offset : offset + limit]]
         rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(pinned_addresses))
         return _Page(pinned_addresses + rest, total + len(pinned), everything, len(pinned))
@@ -214,8 +214,8 @@ class _Search:
         match_all = self.query.text == MATCH_ALL
         if self.by_relevance and final.first is not None:
             addresses, count = self._by_relevance(final.first, offset, limit)
-            self._first.update(map(place_of, addresses))
-            others = FinalQuery(final.query).but_for(final.first.query)
+            self._first.update(map(address_key, addresses))
+            others = FinalQuery(final.query).without_matches_of(final.first.query)
             rest, total = self._listed(others, max(0, offset - count), limit - len(addresses))
             return addresses + rest, count + total
         if self.by_relevance:
@@ -237,13 +237,13 @@ class _Search:
         assert result is not None
         hits = result.hits
         if offset < reranking.RERANKED:
-            first = reranking.reranked(
+            first = reranking.rerank(
                 self.snapshot.searcher,
-                reranking.ties_by_change(self.snapshot.searcher, hits[: reranking.RERANKED]),
+                reranking.order_ties_by_change(self.snapshot.searcher, hits[: reranking.RERANKED]),
                 offset + limit,
                 self.ranking,
             )
-            self._note(first)
+            self._record_factors(first)
             hits = (first + hits[reranking.RERANKED :])[offset : offset + limit]
         self._keep_scores(hits)
         return [address for _, address in hits[:limit]], match_count(result)
@@ -256,27 +256,27 @@ class _Search:
         if ordered is None:
             ordered = ranks.order(final.query, self.choice.weight, final.ranked)
             self._ordered.append((final, ordered))
-            self._note(ordered.hits)
+            self._record_factors(ordered.hits)
         self._keep_scores(ordered.hits)
         addresses = [address for _, address in ordered.hits[offset : offset + limit]]
         # Beyond the reordered hits, the page continues with the others in the engine's order.
         if len(addresses) == limit or len(ordered.hits) >= ordered.total:
             return addresses, ordered.total
-        ordered_places = {place_of(address) for _, address in ordered.hits}
+        ordered_places = {address_key(address) for _, address in ordered.hits}
         best = self.snapshot.searcher.search(final.query, limit=offset + limit, count=False).hits
-        later = [hit for hit in best if place_of(hit[1]) not in ordered_places]
+        later = [hit for hit in best if address_key(hit[1]) not in ordered_places]
         self._keep_scores(later)
         others = [address for _, address in later]
         return addresses + others[max(0, offset - len(ordered_places)) :][: limit - len(addresses)], ordered.total
 
-    def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
+    def _record_factors(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
         """Record that these hits' scores were multiplied by factors, so that their explanations include the factors."""
         if self.query.explain:
-            self._with_factors.update(place_of(address) for _, address in hits)
+            self._with_factors.update(address_key(address) for _, address in hits)
 
     def _keep_scores(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
         if self.query.scored:
-            self._scores.update((place_of(address), score) for score, address in hits)
+            self._scores.update((address_key(address), score) for score, address in hits)
 
     @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:

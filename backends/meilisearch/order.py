@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from backends.distinct import LATEST, choose, distinct_value, preference, texts_of
+from backends.distinct import LATEST, choose_preferred, distinct_value, preference, texts_of
 from backends.filters import And, Comparison, Filter, Not, OneOf
 from backends.meilisearch.query import CompiledQuery, attribute, compile_filter
 from backends.query import SearchQuery
@@ -168,7 +168,7 @@ class DistinctHits:
         names = (field, preferred.field)
         rivals = ask(self.compiled.values_query(names, hits=MAX_VERSIONS, extra_filters=[self._filter(selection)]))
         read = [[rival.get(attribute(name)) for name in names] for rival in rivals]
-        chosen = choose(
+        chosen = choose_preferred(
             preferred,
             [
                 (value, texts_of(of_version), rival["id"])

@@ -28,7 +28,7 @@ from backends.meilisearch.schema import (
     seconds_of,
 )
 from backends.query import MATCH_ALL, SearchQuery
-from backends.servers.matched_words import SoughtWord
+from backends.servers.matched_words import QueryWord
 from backends.servers.tokenizer import QueryPart, query_parts, query_stop_words, without_stop_words
 from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_filter_instant
@@ -130,7 +130,7 @@ class CompiledQuery:
         # Meilisearch applies an order before the quality of matches, so the best match would not come first.
         return {name: value for name, value in query.items() if name != "sort"}
 
-    def word_query(self, sought: SoughtWord) -> dict[str, Any]:
+    def word_query(self, sought: QueryWord) -> dict[str, Any]:
         """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         # In quotes, Meilisearch forgives no typing errors and completes no words.
@@ -261,13 +261,13 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
             values = [value for each in node.values if each.strip() and (value := _equal(node.field, each)) is not None]
             tests = [f"{name} IN [{', '.join(values)}]"] if values else []
             if not all(each.strip() for each in node.values):
-                tests.append(_is_blank(node.field, filterable))
+                tests.append(_blank_filter(node.field, filterable))
             return f"({' OR '.join(tests)})" if tests else NOTHING
         case Between():
             low, high = (_bound(node.field, each, node.position) for each in (node.low, node.high))
             return f"{name} {low} TO {high}"
     if node.operator in ("=", "!=") and not node.value.strip():
-        return f"{'NOT ' if node.operator == '!=' else ''}{_is_blank(node.field, filterable)}"
+        return f"{'NOT ' if node.operator == '!=' else ''}{_blank_filter(node.field, filterable)}"
     if node.operator in ("=", "!="):
         value = _equal(node.field, node.value)
         if value is None:
@@ -276,7 +276,7 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
     return f"{name} {node.operator} {_bound(node.field, node.value, node.position)}"
 
 
-def _is_blank(field: str, filterable: Set[str]) -> str:
+def _blank_filter(field: str, filterable: Set[str]) -> str:
     """Return a filter for an empty text, which Meilisearch does not have among the values of a field."""
     if BLANK_FIELDS not in filterable:  # In indexes of earlier releases, an empty list also matches.
         return f"{quoted(field)} IS EMPTY"

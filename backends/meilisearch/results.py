@@ -47,7 +47,7 @@ def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 def _returned_texts(document: Mapping[str, Any], packed: str | None, query: SearchQuery) -> Iterator[str]:
     """Yield the texts of a document in which matches are marked or searched for."""
-    fields = {} if query.highlight is None else dict(query.highlight.chosen(document))
+    fields = {} if query.highlight is None else dict(query.highlight.formatted_fields(document))
     if query.needs_sections:
         fields |= {name: document.get(name) for name in ("title", "content")}
         yield from (section.title for section in (unpack(packed) if packed else ()))

@@ -32,9 +32,9 @@ from backends.meilisearch.results import (
 )
 from backends.meilisearch.transport import MeilisearchTransport, RejectedByMeilisearch
 from backends.query import SearchQuery
-from backends.servers.backend import has_beginnings
-from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
+from backends.servers.backend import has_word_prefixes
+from backends.servers.matched_words import QueryWord, WordLookup, WordSearch
+from backends.servers.ranks import WINDOW, HighestVersions, Ranks, with_explanations
 from backends.servers.responses import hits_of, readable, text_in, within_budget
 from backends.servers.scores import scored
 
@@ -64,7 +64,7 @@ class Searches:
             compiled = compiled.for_parts(corrected)
             corrected_result, hits = self._find(query, compiled, ranks)
             result = replace(corrected_result, matched=result.matched, corrected_query=result.corrected_query)
-        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
+        make = with_explanations(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
         built = within_budget(hits_of(hits, make, query), query.max_bytes)
         return replace(result, hits=scored(built, hits, query, lambda hit: float(hit.get("_rankingScore", 0.0))))
 
@@ -105,7 +105,7 @@ class Searches:
         with readable():
             # Meilisearch forgives typing errors in all fields or in none.
             matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
-            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), limit)
+            return distinct_titles((each for each in matches if has_word_prefixes(each.title, words)), limit)
 
     def _page(self, request: PageRequest, run: Run) -> HitPage:
         """Return the hits of a page."""
@@ -160,14 +160,14 @@ class Searches:
             return [str(value) for value in result["facetDistribution"].get(attribute(field), {})]
 
     def _ask(
-        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]
-    ) -> AskedWords:
+        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[QueryWord]
+    ) -> WordLookup:
         results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
         best, *others = [searched_document(result["hits"][0]) if result["hits"] else None for result in results]
         # A prefix is looked up with typing errors allowed; documents without errors come first.
         pairs = zip(sought, others, strict=True)
         exists_as_typed = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
-        return AskedWords(best, exists_as_typed)
+        return WordLookup(best, exists_as_typed)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[EngineHit]:
         """Return the pinned documents that exist and pass the filter, in the order of the settings."""

@@ -173,7 +173,7 @@ def title_query(text: str, limit: int, within: SearchQuery | None = None) -> Sea
     )
 
 
-def has_beginnings(title: str, words: Sequence[str]) -> bool:
+def has_word_prefixes(title: str, words: Sequence[str]) -> bool:
     """Whether a title contains all words, the last one as a prefix."""
     title_words = [cut_word(word) for word in split_words(spell_signs(title))]
     *finished, last = words

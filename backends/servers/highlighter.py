@@ -22,7 +22,7 @@ from backends.highlighting import (
     Highlighter,
     find_sections,
     is_unlikely_typo,
-    merged,
+    merge_spans,
     without_lone_stop_words,
 )
 from backends.languages import LANGUAGES
@@ -30,7 +30,7 @@ from backends.passages import find_passage
 from backends.query import SearchQuery
 from backends.sections import Match, unpack
 from backends.sentences import Span
-from backends.servers.matched_words import SoughtWord
+from backends.servers.matched_words import QueryWord
 from backends.servers.tokenizer import (
     SIGNED,
     Fold,
@@ -178,7 +178,7 @@ class Matcher:
         """Return the matches to mark in a text, in order."""
         if not self.stops:
             return self._all_spans(text)
-        return merged(without_lone_stop_words(text, self.matches_in(text), self.meaningful))
+        return merge_spans(without_lone_stop_words(text, self.matches_in(text), self.meaningful))
 
     def _all_spans(self, text: str) -> list[Span]:
         if text.isascii() and not has_signs(text):
@@ -240,8 +240,8 @@ def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[s
     unlikely: set[str] = set()
     likely: set[str] = set()
     for at, word in enumerate(words, 1):
-        sought = SoughtWord(word, False, is_open and at == len(words), len(word) >= ONE_ERROR_FROM)
-        near = {each for each in hit_words if sought.matches(each) or sought.errors_to(each) <= sought.forgiven}
+        sought = QueryWord(word, False, is_open and at == len(words), len(word) >= ONE_ERROR_FROM)
+        near = {each for each in hit_words if sought.matches(each) or sought.errors_to(each) <= sought.max_errors}
         far = {each for each in near if is_unlikely_typo(word, each)}
         likely |= near - far
         if near != far:

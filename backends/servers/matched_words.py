@@ -37,7 +37,7 @@ from backends.servers.tokenizer import (
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
-MAX_FORGIVEN_WORDS = 10
+MAX_CORRECTED_WORDS = 10
 """Maximum number of words of a query in which typing errors are forgiven; in a longer query, none are.
 
 Correcting more words takes Typesense most of a second, and Meilisearch ignores further words altogether.
@@ -59,7 +59,7 @@ def searched_document(source: str, packed_sections: str | None) -> dict[str, Any
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtWord:
+class QueryWord:
     """A word of a query.
 
     Attributes:
@@ -92,13 +92,13 @@ class SoughtWord:
 
     def errors_to(self, other: str) -> int:
         """Number of typing errors between this word and a folded word, or its prefix if this word is unfinished."""
-        size, max_errors = len(self.word), self.forgiven
+        size, max_errors = len(self.word), self.max_errors
         shapes = {other, *(other[: size + extra] for extra in range(-max_errors, max_errors + 1) if self.is_open)}
         return min(OSA.distance(self.word, each, score_cutoff=max_errors) for each in shapes)
 
     def similar_in(self, words: Iterable[str]) -> Iterator[str]:
         """Yield the folded words that match with typing errors; an error in the first letter counts as two."""
-        first, second, size, max_errors = self.word[0], self.word[1], len(self.word), self.forgiven
+        first, second, size, max_errors = self.word[0], self.word[1], len(self.word), self.max_errors
         for word in words:
             begins = word[0] == first
             # If the first letter is wrong, one of the first two letters must be the typed one or swapped.
@@ -109,7 +109,7 @@ class SoughtWord:
                 yield word
 
     @property
-    def forgiven(self) -> int:
+    def max_errors(self) -> int:
         """Number of typing errors that are forgiven in it."""
         if not self.may_be_mistyped:
             return 0
@@ -117,17 +117,17 @@ class SoughtWord:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedWords:
+class WordLookup:
     """The server's information about the words of a query.
 
     Attributes:
         best: The best document with every word of the query, from :func:`searched_document`; ``None`` if there is
             none.
-        exist_as_typed: For each requested word, whether a document contains it as typed.
+        exists_as_typed: For each requested word, whether a document contains it as typed.
     """
 
     best: Mapping[str, Any] | None
-    exist_as_typed: Sequence[bool]
+    exists_as_typed: Sequence[bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class WordSearch:
         *,
         pinned: bool,
         best: Mapping[str, Any] | None,
-        ask: Callable[[Sequence[SoughtWord]], AskedWords],
+        ask: Callable[[Sequence[QueryWord]], WordLookup],
     ) -> tuple[Matched, str | None]:
         """Return the matched words, and the corrected query if there is one.
 
@@ -171,7 +171,7 @@ class WordSearch:
         response = ask(doubtful)
         if response.best is None:
             return Matched.ALL if pinned else Matched.SOME, None
-        unknown = [each for each, exists in zip(doubtful, response.exist_as_typed, strict=True) if not exists]
+        unknown = [each for each, exists in zip(doubtful, response.exists_as_typed, strict=True) if not exists]
         replaced = dict(self._replacements(unknown, response.best))
         if not replaced:
             return Matched.ALL, None
@@ -212,7 +212,7 @@ class WordSearch:
         for sought in self._sought():
             # Comparing tens of thousands of words would take a second, so the first letter must be right.
             words = by_letter.get(sought.word[0], ())
-            nearest = extractOne(sought.word, words, scorer=OSA.distance, score_cutoff=sought.forgiven)
+            nearest = extractOne(sought.word, words, scorer=OSA.distance, score_cutoff=sought.max_errors)
             if nearest is not None and nearest[1]:
                 yield sought.word, nearest[0]
 
@@ -225,7 +225,7 @@ class WordSearch:
         all_words = set().union(*read)
         matched_words: set[str] = set()
         for sought in self._sought():
-            if sought.forgiven:
+            if sought.max_errors:
                 matched_words.update(sought.similar_in(all_words))
         typed = [part.words[0] for part in self.parts if len(part.words) == 1 and not (part.phrase or part.excluded)]
         matched_words.update(
@@ -239,16 +239,16 @@ class WordSearch:
             matched_words.update(phrase if all_words.issuperset(phrase) else ())
         return matched_words
 
-    def _sought(self) -> list[SoughtWord]:
+    def _sought(self) -> list[QueryWord]:
         parts = [part for part in self.parts if not part.excluded]
-        forgiving = sum(len(part.words) for part in self.parts) <= MAX_FORGIVEN_WORDS
+        forgiving = sum(len(part.words) for part in self.parts) <= MAX_CORRECTED_WORDS
         by_word = {}
         for part in parts:
             for at, word in enumerate(part.words, 1):
                 is_run = UNSPACED_RUN.match(word) is not None
                 is_open = part is self.parts[-1] and at == len(part.words) and not part.phrase
                 mistyped = forgiving and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
-                by_word[word] = SoughtWord(word, is_run, is_open, mistyped)
+                by_word[word] = QueryWord(word, is_run, is_open, mistyped)
         return list(by_word.values())
 
     def _texts(self, document: Mapping[str, Any]) -> Iterator[str]:
@@ -258,11 +258,11 @@ class WordSearch:
             if isinstance(text, str):
                 yield text[:_MAX_SEARCHED_CHARS]
 
-    def has(self, sought: SoughtWord, document: Mapping[str, Any]) -> bool:
+    def has(self, sought: QueryWord, document: Mapping[str, Any]) -> bool:
         """Whether a document contains a word as typed."""
         return not self._lacking([sought], document)
 
-    def _lacking(self, sought: Sequence[SoughtWord], document: Mapping[str, Any]) -> Sequence[SoughtWord]:
+    def _lacking(self, sought: Sequence[QueryWord], document: Mapping[str, Any]) -> Sequence[QueryWord]:
         """Return the words that a document does not contain as typed."""
         for text in self._texts(document):
             lowered = text.lower()
@@ -282,7 +282,7 @@ class WordSearch:
             return _ASCII_WORD.findall(text.lower())
         return split_words(spell_signs(text), self.fold)
 
-    def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def _replacements(self, unknown: Sequence[QueryWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield each word that no document contains, with the most similar word of this document.
 
         Skips words for which even the most similar one has more typing errors than are forgiven.
@@ -294,5 +294,5 @@ class WordSearch:
                     written.setdefault(self.fold(match[0]), match[0].lower())
         for sought in unknown:
             errors, nearest = min(((sought.errors_to(word), word) for word in written), default=(0, ""))
-            if nearest and 0 < errors <= sought.forgiven:
+            if nearest and 0 < errors <= sought.max_errors:
                 yield sought.word, written[nearest]

@@ -23,7 +23,7 @@ WINDOW = 1000
 PREFERRED_OVER = "_preferredOver"
 """Member added to a server's hit: the id of the better hit that it replaces."""
 
-_FRESH_SECONDS = 60.0
+_CACHE_SECONDS = 60.0
 _DAY = 86400.0
 MakeHit = Callable[[Mapping[str, Any]], Hit]
 Values = Mapping[str, Any]
@@ -47,7 +47,7 @@ class HighestVersions:
             return ()
         key, now = (index, preferred.field), time.monotonic()
         cached = self._versions.get(key)
-        if cached is None or now - cached[0] > _FRESH_SECONDS:
+        if cached is None or now - cached[0] > _CACHE_SECONDS:
             cached = self._versions[key] = (now, highest_versions(ask(preferred.field)))
         return cached[1]
 
@@ -72,21 +72,21 @@ class Ranks:
             (boost.rank, compile_matching(boost.filter, query.kinds)) for boost in boosts if boost.filter is not None
         ]
         self._paths = [(boost.rank, compile_glob(fold_value(boost.path))) for boost in boosts if boost.filter is None]
-        self._own = rank_field(query) if _is_ranked(query) else ""
+        self._rank_field = rank_field(query) if _is_ranked(query) else ""
         self._recency = usable_recency(query) if _is_ranked(query) else None
         names = [name for boost in boosts for name in (fields_of(boost.filter) if boost.filter else ("url",))]
-        names += [self._own, "" if self._recency is None else self._recency.field]
+        names += [self._rank_field, "" if self._recency is None else self._recency.field]
         self.fields = tuple(dict.fromkeys(filter(None, names)))
-        self.are_neutral = not boosts and not self._own and self._recency is None
+        self.are_neutral = not boosts and not self._rank_field and self._recency is None
 
     def rank(self, document: Values) -> float:
         """Total rank of a document."""
-        own = _number_in(document.get(self._own)) if self._own else None
+        document_rank = _number_in(document.get(self._rank_field)) if self._rank_field else None
         ranks = sum(rank for rank, holds in self._boosts if holds(document))
         if self._paths:
             path = _path_of(document)
             ranks += sum(rank for rank, glob in self._paths if glob.matches(path))
-        return ranks + bounded_rank(own or 0.0)
+        return ranks + bounded_rank(document_rank or 0.0)
 
     def factor(self, document: Values) -> float:
         """Factor on the score of a document."""
@@ -103,7 +103,7 @@ class Ranks:
         return 1.0 if seconds is None else self._recency.factor((time.time() - seconds) / _DAY)
 
 
-def explaining(
+def with_explanations(
     make: MakeHit, query: SearchQuery, ranks: Ranks, explained_members: Sequence[str], limits: str = ""
 ) -> MakeHit:
     """Wrap a hit builder so that it adds explanations if the query requests them.

@@ -92,7 +92,7 @@ class Silence:
         with self._changed:
             self._requests -= 1
             if responded:
-                self._note_response()
+                self._record_response()
             self._changed.notify()
 
     def end_probe(self, *, responded: bool) -> None:
@@ -100,12 +100,12 @@ class Silence:
         with self._changed:
             self._is_probing = False
             if responded:
-                self._note_response()
+                self._record_response()
             else:
                 self._is_silent = True
                 self._probe_at = self._clock() + PAUSE_SECONDS
             self._changed.notify_all()
 
-    def _note_response(self) -> None:
+    def _record_response(self) -> None:
         self._is_silent = False
         self._since = self._clock() if self._requests else None

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from backends.analysis.languages import stems_of_terms
 from backends.languages import LANGUAGES
-from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
+from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, split_synonyms
 from backends.servers.tokenizer import QueryPart, query_parts, split_words
 from backends.text import UNSPACED_RUN
 
@@ -65,7 +65,7 @@ class SynonymIndex:
 
 @lru_cache(maxsize=64)
 def _index(synonyms: Synonyms, language: str) -> SynonymIndex:
-    split = (tuple(map(tuple, each)) for each in synonyms_split(synonyms, split_words))
+    split = (tuple(map(tuple, each)) for each in split_synonyms(synonyms, split_words))
     entries = tuple(
         (_with_forms(language, searched), _with_forms(language, tuple(dict.fromkeys((*others, *searched)))))
         for searched, others in split

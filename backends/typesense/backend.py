@@ -185,9 +185,9 @@ class TypesenseBackend(ServerBackend):
             # The collection was rebuilt since its fields were read; with its current fields, the query may run.
             if not (is_stale_schema(error) and needs_types(query)):
                 raise
-            if (fresh := self._read_types(name)) == types:
+            if (current_types := self._read_types(name)) == types:
                 raise
-        return ask(fresh)
+        return ask(current_types)
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None

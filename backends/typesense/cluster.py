@@ -96,7 +96,7 @@ class Cluster:
         try:
             return is_visible(ask)
         except TransportFailure as error:
-            self.note_failure(node)
+            self.record_failure(node)
             # No search can reach a node that accepts no connections. A node that hangs is asked again.
             return error.kind != "timeout"
 
@@ -126,7 +126,7 @@ class Cluster:
             with contextlib.suppress(BackendMisconfigured):
                 status = self.status_of(node, budget, min(_PROBE_SECONDS, self._url.timeout_seconds / 6))
                 if status is None:
-                    self.note_failure(node)
+                    self.record_failure(node)
                     continue
                 # Without a leader, the node with the highest committed index misses the fewest writes.
                 ranks[node] = int(status.get("committed_index", 0))
@@ -142,7 +142,7 @@ class Cluster:
         # During an election, every node is tried in turn: the first to know the new leader forwards the change.
         return self._url.nodes[tries % len(self._url.nodes)]
 
-    def note_failure(self, node: str) -> None:
+    def record_failure(self, node: str) -> None:
         """Try a node after all others for a while, because it did not respond or failed."""
         self._resting[node] = time.monotonic() + _LEADER_KNOWN_SECONDS
         if self._leader is not None and self._leader[0] == node:

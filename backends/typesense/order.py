@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backends.distinct import EXACTLY_COUNTED, choose, preference
+from backends.distinct import EXACTLY_COUNTED, choose_preferred, preference
 from backends.query import SearchQuery
 from backends.servers.documents import encode_id, facet_text
 from backends.servers.ranks import WINDOW, Ranks, Values
@@ -175,7 +175,7 @@ def _preferred(
         for hit in hits
         if (value := _value(hit, compiled)) is not None and value not in fixed
     ]
-    chosen = choose(preferred, rivals)
+    chosen = choose_preferred(preferred, rivals)
     return [(id if value is None else chosen.get(value, id), id) for value, id in groups]
 
 

@@ -18,7 +18,7 @@ from backends.field_rules import (
 from backends.filters import Not, Presence
 from backends.query import MATCH_ALL, SearchQuery, SortKey
 from backends.servers.documents import encode_id
-from backends.servers.matched_words import MAX_FORGIVEN_WORDS, SoughtWord
+from backends.servers.matched_words import MAX_CORRECTED_WORDS, QueryWord
 from backends.servers.ranks import NO_RANKS, Ranks
 from backends.servers.tokenizer import (
     Fold,
@@ -124,7 +124,7 @@ class CompiledQuery:
         whole = {**self.search(page=1, per_page=0), "drop_tokens_threshold": "0"}
         return [{**whole, "q": _written(part)} for part in self.parts if not part.excluded]
 
-    def word_search(self, sought: SoughtWord) -> dict[str, str]:
+    def word_search(self, sought: QueryWord) -> dict[str, str]:
         """Return a search for documents of the index that contain a word as typed."""
         names = ("collection", "query_by", "query_by_weights")
         shared = {name: self.common[name] for name in names}
@@ -213,7 +213,7 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str
     columns: list[tuple[str, str, str, str]] = []
     for name, point in zip(fields, points, strict=True):
         columns.append(
-            (name, point, "2" if sum(len(part.words) for part in parts) <= MAX_FORGIVEN_WORDS else "0", "true")
+            (name, point, "2" if sum(len(part.words) for part in parts) <= MAX_CORRECTED_WORDS else "0", "true")
         )
     columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
     if fields == TEXT_FIELDS and SECTION_TITLES in types:

@@ -188,7 +188,7 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
     for name, value in fields.items():
         terms |= _terms_of(name, value)
         if name in kinds:
-            _add_further(columns, name, value, types)
+            _add_custom_field(columns, name, value, types)
     if document.sections:
         titles = [section.title for section in document.sections]
         columns[SECTION_TITLES] = list(map(_searched_text, titles))
@@ -216,7 +216,7 @@ def _add_standard_text(columns: dict[str, Any], name: str, value: str) -> None:
         columns["_v_author"] = [facet_token(value)]
 
 
-def _add_further(columns: dict[str, Any], name: str, value: Any, types: Mapping[str, str]) -> None:
+def _add_custom_field(columns: dict[str, Any], name: str, value: Any, types: Mapping[str, str]) -> None:
     items = as_list(value)
     columns[f"_v_{name}"] = list(dict.fromkeys(facet_token(value_text(item)) for item in items))
     if isinstance(value, bool):

@@ -12,10 +12,10 @@ from typesense.multi_search import MultiSearch
 
 from backends.base import FacetStats, SearchResult, TitleMatch, distinct_titles
 from backends.query import SearchQuery
-from backends.servers.backend import has_beginnings
+from backends.servers.backend import has_word_prefixes
 from backends.servers.documents import encode_id, facet_text, number_in_order
-from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
+from backends.servers.matched_words import MAX_CORRECTED_WORDS, QueryWord, WordLookup, WordSearch
+from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, with_explanations
 from backends.servers.responses import hits_of, readable, within_budget
 from backends.servers.scores import scored
 from backends.servers.tokenizer import QueryPart
@@ -69,7 +69,7 @@ class Searches:
         if other_parts:
             other_result, hits, compiled = self._find(name, query, types, other_parts)
             result = replace(other_result, matched=result.matched, corrected_query=result.corrected_query)
-        make = explaining(
+        make = with_explanations(
             partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
         )
         built = within_budget(hits_of(hits, make, query), query.max_bytes)
@@ -91,7 +91,7 @@ class Searches:
             # Typesense may have matched a synonym, which is not a prefix of a title's word.
             documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
             matches = (TitleMatch(each["title"], each["url"]) for each in documents)
-            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), query.limit)
+            return distinct_titles((each for each in matches if has_word_prefixes(each.title, words)), query.limit)
 
     def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
         """Return the words of a query that documents contain; empty if all or none of the words occur.
@@ -101,7 +101,7 @@ class Searches:
         """
         compiled = compile_query(name, query, types)
         words = [part for part in compiled.parts if not part.excluded]
-        if query.all_words or not 1 < len(words) <= MAX_FORGIVEN_WORDS:
+        if query.all_words or not 1 < len(words) <= MAX_CORRECTED_WORDS:
             return ()
         results = self._run(compiled.part_searches(), query)
         with readable():
@@ -198,11 +198,11 @@ class Searches:
         largest: int = max(value for hit in _hits(results) for value in hit["document"].values())
         return largest / 1_000_000 if facet == "date" else number_in_order(largest)
 
-    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
+    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[QueryWord]) -> WordLookup:
         searches = [compiled.whole_search(), *map(compiled.word_search, words)]
         whole, *others = self._run(searches, query)
         best = next((searched_document(hit["document"]) for hit in whole["hits"]), None)
-        return AskedWords(best, [other["found"] > 0 for other in others])
+        return WordLookup(best, [other["found"] > 0 for other in others])
 
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
         with readable():

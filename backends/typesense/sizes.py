@@ -15,7 +15,7 @@ from backends.query import SearchQuery
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import DOCUMENT_BYTES
 
-_FRESH_SECONDS = 60.0
+_CACHE_SECONDS = 60.0
 Ask = Callable[[Sequence[Mapping[str, str]]], Sequence[Mapping[str, Any]]]
 
 
@@ -59,7 +59,7 @@ class PageSizes:
 
     def _largest_in(self, name: str, ask: Ask) -> float:
         cached, now = self._largest.get(name), time.monotonic()
-        if cached is None or now - cached[0] > _FRESH_SECONDS:
+        if cached is None or now - cached[0] > _CACHE_SECONDS:
             _, sizes = _sizes(ask, {"collection": name, "q": "*", "per_page": "0"})
             cached = self._largest[name] = (now, sizes.get("max", 0.0))
         return cached[1]

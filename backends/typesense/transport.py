@@ -93,12 +93,12 @@ class TypesenseTransport(ApiCall):
                     )
                 except TransportFailure as error:
                     failure = error
-                    self.cluster.note_failure(node)
+                    self.cluster.record_failure(node)
                     continue
                 if response.status < 500 and response.status != 429:
                     return checked(response, rejection)
                 failure = EngineError.of(response)
-                self.cluster.note_failure(node)
+                self.cluster.record_failure(node)
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
                 break
             if turn == 0:
@@ -138,7 +138,7 @@ class TypesenseTransport(ApiCall):
                 )
             except TransportFailure as error:
                 failure = error
-                self.cluster.note_failure(node)
+                self.cluster.record_failure(node)
                 # The server may still be applying the change, and sending it again would only add to its load.
                 if error.kind == "timeout":
                     break
@@ -180,7 +180,7 @@ class TypesenseTransport(ApiCall):
                 # The lines that the caller already has cannot be taken back.
                 if begun:
                     break
-            self.cluster.note_failure(node)
+            self.cluster.record_failure(node)
         raise BackendUnavailable() from failure
 
 

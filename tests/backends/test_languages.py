@@ -7,7 +7,7 @@ import re
 import pytest
 import Stemmer
 
-from backends.analysis.languages import recognize, stem, stop_words
+from backends.analysis.languages import detect_language, stem, stop_words
 from backends.analysis.normalization import fold
 from backends.languages import LANGUAGES
 
@@ -25,7 +25,7 @@ def test_language_with_a_stemmer_is_detected_by_its_stop_words(code: str) -> Non
     assert LANGUAGES[code].stemmer in Stemmer.algorithms()
     assert len(stop_words(code)) > 25
     assert stem(code, "abc")
-    assert recognize(LANGUAGES[code].stop_words[:600]) == code
+    assert detect_language(LANGUAGES[code].stop_words[:600]) == code
 
 
 @pytest.mark.parametrize("code", [code for code, language in LANGUAGES.items() if language.accents])

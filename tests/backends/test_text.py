@@ -44,7 +44,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     split_words,
     extra_words,
     languages.toned_words,
-    languages.recognize,
+    languages.detect_language,
     documents.sort_text,
     email_key,
     Phrase.of,

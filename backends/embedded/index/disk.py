@@ -43,9 +43,9 @@ from backends.embedded.index.store import (
     Conversion,
     OpenWriter,
     Store,
-    Writing,
+    WriteTransaction,
     is_engine_error,
-    is_passing,
+    is_temporary,
 )
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
@@ -63,7 +63,7 @@ MAX_WATCHED_SECONDS = 2.0
 class Maintenance(Protocol):
     """Background maintenance that keeps a store's indexes fast to search."""
 
-    def look(self) -> None:
+    def start_due_work(self) -> None:
         """Start due work in the background."""
 
     def after_write(self, name: str) -> None:
@@ -169,7 +169,7 @@ class DiskStore(Store):
             except BaseException as error:
                 if not is_engine_error(error):
                     raise
-                if is_passing(error):
+                if is_temporary(error):
                     raise BackendUnavailable("The index cannot be opened now.") from error
                 # A new generation may have just replaced this one; the next attempt then opens the new one.
                 failure = error
@@ -177,27 +177,27 @@ class DiskStore(Store):
         raise IndexNotFound(name) from failure
 
     @contextmanager
-    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[Writing]:
+    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[WriteTransaction]:
         if not (self.folder(name) / STATE_FILE).exists():
             raise IndexNotFound(name)
         conversion = Conversion(documents)
-        own = self._take_over(name) or OpenWriter(self.lease(name, self._convert(name, kinds, conversion)))
+        open_writer = self._take_over(name) or OpenWriter(self.lease(name, self._convert(name, kinds, conversion)))
         try:
-            dynamic_columns = _prepare(self, name, kinds, own)
-            if own.index is None:
+            dynamic_columns = _prepare(self, name, kinds, open_writer)
+            if open_writer.index is None:
                 entry = self.open_indexes.get(name)
                 # A process that was killed while writing leaves drafts behind.
                 sweep_drafts(entry.folder)
-                own.index, own.folder = entry.index_for_writing(), entry.folder
-                own.after_close = entry.after_writer
+                open_writer.index, open_writer.folder = entry.index_for_writing(), entry.folder
+                open_writer.after_close = entry.after_writer
                 if len(documents) > MAX_UNCHECKED_DELETES:
-                    own.merges = MergeWatch(entry.folder, self.watched_seconds)
+                    open_writer.merges = MergeWatch(entry.folder, self.watched_seconds)
         except BaseException:
-            own.merges = None
-            self._finish(name, own)
+            open_writer.merges = None
+            self._finish(name, open_writer)
             raise
         afterwards = None if self._maintenance is None else partial(self._maintenance.after_write, name)
-        with self._written(name, own, dynamic_columns, conversion, afterwards) as writing:
+        with self._written(name, open_writer, dynamic_columns, conversion, afterwards) as writing:
             yield writing
 
     def _convert(self, name: str, kinds: FieldKinds, conversion: Conversion) -> Iterator[None]:
@@ -207,7 +207,7 @@ class DiskStore(Store):
 
     def run_maintenance(self) -> None:
         if self._maintenance is not None:
-            self._maintenance.look()
+            self._maintenance.start_due_work()
 
     def index_bytes(self) -> int | None:
         measured_before = self._measured
@@ -271,7 +271,7 @@ class DiskStore(Store):
             shutil.rmtree(trash, ignore_errors=True)
 
 
-def _prepare(store: DiskStore, name: str, kinds: FieldKinds, own: OpenWriter) -> Mapping[str, int]:
+def _prepare(store: DiskStore, name: str, kinds: FieldKinds, open_writer: OpenWriter) -> Mapping[str, int]:
     """Assign dynamic columns to the fields of a write; closes the writer if the index has to grow.
 
     Returns:
@@ -281,7 +281,7 @@ def _prepare(store: DiskStore, name: str, kinds: FieldKinds, own: OpenWriter) ->
     entry = store.open_indexes.get(name)
     dynamic_columns = dynamic_columns_for(kinds, entry.state.dynamic_columns)
     if len(dynamic_columns) > entry.state.capacity:
-        own.close()
+        open_writer.close()
         return _grow(store, name, entry, kinds)
     if dynamic_columns != entry.state.dynamic_columns:
         write_state(store.folder(name), replace(entry.state, dynamic_columns=dynamic_columns))

@@ -12,7 +12,7 @@ import orjson
 import tantivy
 
 from backends.analysis.compounds import compound_keys
-from backends.analysis.languages import has_tones, recognize, toned_words
+from backends.analysis.languages import detect_language, has_tones, toned_words
 from backends.analysis.normalization import analyze
 from backends.base import Document
 from backends.embedded.index.schema import (
@@ -77,7 +77,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     """Convert a document for indexing; ``dynamic_columns`` must cover its custom fields."""
     fields = document.fields
     texts = {name: str(fields.get(name, ""))[:MAX_INDEXED_CHARS] for name in TEXT_FIELDS}
-    language = recognize(f"{texts['title']} {texts['excerpt'][:200]} {texts['content'][:600]}")
+    language = detect_language(f"{texts['title']} {texts['excerpt'][:200]} {texts['content'][:600]}")
     filter_terms: list[str] = []
     columns: dict[str, Any] = {
         ID: document.id, LANGUAGE: language, UPDATED_AT: document.changed_at, FILTER_TERMS: filter_terms

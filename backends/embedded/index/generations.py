@@ -24,7 +24,7 @@ MANAGED_FILE = ".managed.json"
 STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
-_LOOK_SECONDS = 0.004
+_POLL_SECONDS = 0.004
 """Pause between two looks at the files of a merge."""
 
 _SEGMENT_NAME_LENGTH = 32
@@ -198,25 +198,25 @@ class MergeWatch:
 
     def __init__(self, folder: Path, seconds: float):
         self._folder = folder
-        self._until = time.monotonic() + seconds
-        self._others = _segments_with_files(folder)
+        self._deadline = time.monotonic() + seconds
+        self._known_segments = _segments_with_files(folder)
         """Segments that are not the result of a merge: committed ones, and leftovers of killed processes."""
 
-    def is_over(self) -> bool:
+    def is_time_up(self) -> bool:
         """Whether other processes must get their turn."""
-        return time.monotonic() >= self._until
+        return time.monotonic() >= self._deadline
 
-    def wait(self, is_taken: Callable[[], bool]) -> None:
+    def wait_for_merges(self, is_taken_over: Callable[[], bool]) -> None:
         """Return when no merge is running, the writer was taken, or its time is over."""
-        self._others |= _listed_segments(self._folder)
-        while not self.is_over():
-            time.sleep(_LOOK_SECONDS)
-            if is_taken() or not self._is_merging():
+        self._known_segments |= _listed_segments(self._folder)
+        while not self.is_time_up():
+            time.sleep(_POLL_SECONDS)
+            if is_taken_over() or not self._is_merging():
                 return
 
     def _is_merging(self) -> bool:
         # The files first: the segment of a merge that ends between the two lookups is then listed.
-        begun = _segments_with_files(self._folder) - self._others
+        begun = _segments_with_files(self._folder) - self._known_segments
         return not begun <= _listed_segments(self._folder)
 
 

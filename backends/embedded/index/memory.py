@@ -20,7 +20,7 @@ from backends.embedded.index.schema import (
 )
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.index.state import State
-from backends.embedded.index.store import LARGE_HEAP, Conversion, OpenWriter, Store, Writing
+from backends.embedded.index.store import LARGE_HEAP, Conversion, OpenWriter, Store, WriteTransaction
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.query import FieldKinds
 
@@ -58,7 +58,7 @@ class MemoryStore(Store):
         return self._get(name).snapshot
 
     @contextmanager
-    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[Writing]:
+    def writing(self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()) -> Iterator[WriteTransaction]:
         entry = self._get(name)
         if not entry.lock.acquire(timeout=self._timeout_seconds):
             raise BackendUnavailable("Another thread is writing to the index.", retry_after=2)

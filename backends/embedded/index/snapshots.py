@@ -178,7 +178,7 @@ def inverse_frequency(frequency: int, total: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-def keep_highest(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
+def add_highest_counts(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
     """Add a field's document frequencies to ``counts``; a term of several fields keeps its highest frequency."""
     for term, count in listed:
         counts[term] = max(count, counts.get(term, 0))

@@ -28,7 +28,7 @@ from backends.errors import BackendError, BackendUnavailable
 from backends.query import FieldKinds
 
 # tantivy reports operating system errors only as text.
-_PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Cannot allocate|No space left")
+_TEMPORARY_ERROR = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Cannot allocate|No space left")
 
 
 def is_engine_error(error: BaseException) -> bool:
@@ -38,9 +38,9 @@ def is_engine_error(error: BaseException) -> bool:
     )
 
 
-def is_passing(error: BaseException) -> bool:
+def is_temporary(error: BaseException) -> bool:
     """Whether an error is due to the machine (memory, disk, open files, permissions) rather than the index."""
-    return isinstance(error, MemoryError | PermissionError) or _PASSING.search(str(error)) is not None
+    return isinstance(error, MemoryError | PermissionError) or _TEMPORARY_ERROR.search(str(error)) is not None
 
 
 @contextmanager
@@ -143,19 +143,19 @@ class OpenWriter:
 
 
 def _open_writer(index: tantivy.Index, heap_bytes: int) -> tantivy.IndexWriter:
-    until = time.monotonic() + _MAX_CLOSING_SECONDS
+    deadline = time.monotonic() + _MAX_CLOSING_SECONDS
     while True:
         try:
             return index.writer(heap_bytes, 1)
         except ValueError as error:
             # The kernel closes the files of a killed process one by one: our lock first, and tantivy's own lock later.
-            if "LockBusy" not in str(error) or time.monotonic() >= until:
+            if "LockBusy" not in str(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(0.01)
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteTransaction:
     """An open write transaction; commits when the block ends without an exception."""
 
     index: tantivy.Index
@@ -216,11 +216,11 @@ class Store(ABC):
     @abstractmethod
     def writing(
         self, name: str, kinds: FieldKinds, documents: Sequence[Document] = ()
-    ) -> AbstractContextManager[Writing]:
+    ) -> AbstractContextManager[WriteTransaction]:
         """Begin a write; the block's normal end commits it, and an exception rolls it back.
 
         Args:
-            documents: Documents with distinct ids for :meth:`Writing.put`.
+            documents: Documents with distinct ids for :meth:`WriteTransaction.put`.
 
         Raises:
             IndexNotFound: The index does not exist or is unreadable.
@@ -264,69 +264,69 @@ class Store(ABC):
 
     @contextmanager
     def _written(
-        self, name: str, own: OpenWriter, dynamic_columns: Mapping[str, int], conversion: Conversion,
+        self, name: str, open_writer: OpenWriter, dynamic_columns: Mapping[str, int], conversion: Conversion,
         afterwards: Callable[[], None] | None = None,
-    ) -> Iterator[Writing]:  # fmt: skip
+    ) -> Iterator[WriteTransaction]:  # fmt: skip
         """Write, then release the writer's lock when the merges are done, unless another write takes the writer."""
-        is_new = own.writer is None
+        is_new = open_writer.writer is None
         try:
-            index, writer = own.begin(conversion.documents)
-            yield Writing(index, writer, dynamic_columns, conversion)
+            index, writer = open_writer.begin(conversion.documents)
+            yield WriteTransaction(index, writer, dynamic_columns, conversion)
             writer.commit()
-            if own.folder is not None:
+            if open_writer.folder is not None:
                 # Tantivy flushes the files of a commit, but not the rename that makes it the current one.
-                sync_folder(own.folder)
+                sync_folder(open_writer.folder)
         except BaseException:
-            own.merges = None  # After a failure, nobody takes over the writer.
+            open_writer.merges = None  # After a failure, nobody takes over the writer.
             # Merges of earlier commits would survive a rollback and could replace ``meta.json`` after the lock is
             # released. Closing the writer waits for them, and also discards what was not committed.
-            if is_new and own.writer is not None:
-                _roll_back(own.writer)
+            if is_new and open_writer.writer is not None:
+                _roll_back(open_writer.writer)
             raise
         finally:
-            self._finish(name, own, afterwards)
+            self._finish(name, open_writer, afterwards)
 
-    def _finish(self, name: str, own: OpenWriter, afterwards: Callable[[], None] | None = None) -> None:
+    def _finish(self, name: str, open_writer: OpenWriter, afterwards: Callable[[], None] | None = None) -> None:
         """Wait for the merges in the background, then release the lock and run ``afterwards``."""
-        if own.writer is None:
-            own.lease.release()
+        if open_writer.writer is None:
+            open_writer.lease.release()
             return
-        merges = own.merges
-        if merges is not None and merges.is_over():
+        merges = open_writer.merges
+        if merges is not None and merges.is_time_up():
             # The next write could take the writer before a thread ends the offer, again and again.
             merges = None
         if merges is not None:
             with self._merging_lock:
-                self._offered[name] = own
+                self._offered[name] = open_writer
 
         def close() -> bool:
-            if merges is not None and not self._take_back(name, own):
+            if merges is not None and not self._withdraw_offer(name, open_writer):
                 return False
             try:
-                own.close()
+                open_writer.close()
             finally:
-                own.lease.release()
+                open_writer.lease.release()
             return True
 
-        def rest() -> None:
+        def finish() -> None:
             if merges is not None:
-                _maintain(partial(merges.wait, lambda: self._offered.get(name) is not own))
+                _maintain(partial(merges.wait_for_merges, lambda: self._offered.get(name) is not open_writer))
             if close() and afterwards is not None:
                 afterwards()
 
         try:
-            self.in_background(rest)
+            self.in_background(finish)
         except RuntimeError:
             # If no thread can be started (or the interpreter is exiting), wait for the merges here and skip the rest.
             _maintain(close)
 
-    def _take_back(self, name: str, own: OpenWriter) -> bool:
+    def _withdraw_offer(self, name: str, open_writer: OpenWriter) -> bool:
         """End the offer of a writer. Returns whether no other write took it."""
         with self._merging_lock:
-            is_own = self._offered.get(name) is own
-            if is_own:
+            was_offered = self._offered.get(name) is open_writer
+            if was_offered:
                 del self._offered[name]
-        return is_own
+        return was_offered
 
     def _take_over(self, name: str) -> OpenWriter | None:
         """Return the writer that this process offers for an index, if there is one."""

@@ -59,7 +59,7 @@ def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVaria
 
 
 def _exists(resolved: ResolvedQuery, variant: TermVariant) -> bool:
-    query = resolved.queries.one(variant)
+    query = resolved.queries.for_variant(variant)
     return query is not None and (len(variant.terms) == 1 or resolved.snapshot.count(query) > 0)
 
 
@@ -77,7 +77,7 @@ def _chosen_together(
     for at, variants in candidates.items():
         chosen[at] = variants[0]
         for variant in variants if len(variants) > 1 and not is_alone else ():
-            query = resolved.queries.one(variant)
+            query = resolved.queries.for_variant(variant)
             if query is None:
                 continue
             together = [*((Must, each) for each in (clauses | {at: query}).values()), *others]

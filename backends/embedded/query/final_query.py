@@ -15,12 +15,12 @@ from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
 from backends.embedded.query.addresses import address_query
 from backends.embedded.query.correction import as_written
-from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
+from backends.embedded.query.explaining import Explained
 from backends.embedded.results.highlighting import HighlightTerms
 from backends.field_rules import searched_fields
 from backends.query import MATCH_ALL, SearchQuery
@@ -58,10 +58,10 @@ class FinalQuery:
     every_word_bonus: float = 0.0
     explained: tuple[Explained, ...] = ()
 
-    def but_for(self, query: tantivy.Query) -> FinalQuery:
+    def without_matches_of(self, query: tantivy.Query) -> FinalQuery:
         """Return a copy that excludes the matches of ``query``."""
         others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
-        return FinalQuery(others, first=None if self.first is None else self.first.but_for(query))
+        return FinalQuery(others, first=None if self.first is None else self.first.without_matches_of(query))
 
     @property
     def match_count_or_none(self) -> int | None:
@@ -107,7 +107,7 @@ class QueryChoice:
         if address is None:
             return self._by_words(parsed)
         page = FinalQuery(restricted(address, self._condition), has_every_word=True)
-        return _one_after_the_other(page, self._by_words(parsed))
+        return _in_sequence(page, self._by_words(parsed))
 
     def _by_words(self, parsed: ParsedQuery) -> FinalQuery:
         """Choose the first relaxation that finds enough hits. A quoted name is then ignored."""
@@ -121,7 +121,7 @@ class QueryChoice:
         ):
             return final
         others = self._relax(parse_query(self._query.text, with_phrases=False), self._query.text)
-        return others if final.match_count_or_none == 0 else _one_after_the_other(final, others)
+        return others if final.match_count_or_none == 0 else _in_sequence(final, others)
 
     def _in_other_layout(self) -> FinalQuery | None:
         """Return the query as its keys type it in another keyboard layout, if a document has all of its words."""
@@ -204,7 +204,7 @@ class QueryChoice:
         return FinalQuery(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
 
-def _one_after_the_other(first: FinalQuery, others: FinalQuery) -> FinalQuery:
+def _in_sequence(first: FinalQuery, others: FinalQuery) -> FinalQuery:
     """Combine two queries, with all hits of the first before the hits of the second."""
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
     reported = first if first.has_every_word else others

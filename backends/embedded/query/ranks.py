@@ -43,7 +43,7 @@ _RANK_WEIGHT = 0.5
 Scores are about three times that weight, and a rank is worth a quarter of a score.
 """
 
-_OWN_RANK_WEIGHT = 2 * _RANK_WEIGHT
+_DOCUMENT_RANK_WEIGHT = 2 * _RANK_WEIGHT
 """Addition for a document's own positive rank, regardless of its value, while hits are selected."""
 
 _SECOND_RUN_FACTOR = 1.25
@@ -66,7 +66,7 @@ _DAY = 86_400_000_000
 _Hit = tuple[float, tantivy.DocAddress]
 
 
-def place_of(address: tantivy.DocAddress) -> tuple[int, int]:
+def address_key(address: tantivy.DocAddress) -> tuple[int, int]:
     """Return a document address as a dictionary key."""
     return address.segment_ord, address.doc
 
@@ -121,9 +121,9 @@ class Ranks:
         if self._recency is not None:
             self._bonus, self._half_life = RECENCY_BONUS, float(self._recency.half_life_days)
         self._boosts = self._compiled((*usable_boosts(query), *_preferred(snapshot, query)))
-        own = snapshot.dynamic_columns.get(rank_field(query))
-        self._own = None if own is None else number_column(own)
-        self.are_neutral = self._boosts is None and self._own is None and self._recency is None
+        column_number = snapshot.dynamic_columns.get(rank_field(query))
+        self._rank_column = None if column_number is None else number_column(column_number)
+        self.are_neutral = self._boosts is None and self._rank_column is None and self._recency is None
 
     def best(self, query: tantivy.Query, weight: float) -> tantivy.SearchResult:
         """Select up to :data:`WINDOW` candidates for the best hits by words and ranks, and count all hits.
@@ -131,16 +131,18 @@ class Ranks:
         Args:
             weight: Sum of the inverse document frequencies of the query's words, to which its scores are proportional.
         """
-        clauses = [(Must, query), *self._own_rank(weight)]
+        clauses = [(Must, query), *self._document_rank_clauses(weight)]
         if self._boosts is not None:
             clauses.append((Should, _Query.boost_query(self._boosts, weight * _RANK_WEIGHT)))
         return self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=WINDOW)
 
-    def _own_rank(self, weight: float) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+    def _document_rank_clauses(self, weight: float) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """Return the clause that lifts documents with a positive rank of their own, if the site has such ranks."""
-        if self._own is None:
+        if self._rank_column is None:
             return []
-        return [(Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_RANK_WEIGHT))]
+        return [
+            (Should, _Query.const_score_query(self._positive_ranks(self._rank_column), weight * _DOCUMENT_RANK_WEIGHT))
+        ]
 
     def _boost_ranks(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult) -> list[float]:
         """Return the total rank of the boosts of each hit of :meth:`best`."""
@@ -148,7 +150,7 @@ class Ranks:
             return [0.0] * len(best.hits)
         step = weight * _RANK_WEIGHT
         factor = 0.0 if match_count(best) <= WINDOW else _SECOND_RUN_FACTOR
-        clauses = [(Must, query), *self._own_rank(weight)]
+        clauses = [(Must, query), *self._document_rank_clauses(weight)]
         if factor:
             clauses.append((Must, _Query.boost_query(self._boosts, step * factor)))
         again = self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=_SECOND_WINDOW, count=False).hits
@@ -172,12 +174,14 @@ class Ranks:
         if not addresses:
             return RankedHits([], match_count(best))
         values = self._snapshot.searcher.fast_field_values
-        if self._own is not None:
-            own = values(self._own, addresses)
+        if self._rank_column is not None:
+            document_ranks = values(self._rank_column, addresses)
             # The addition only lifted hits into the window; it is not part of the score of words.
-            lifted = {value: weight * _OWN_RANK_WEIGHT if (value or 0.0) > 0 else 0.0 for value in set(own)}
-            words = [score - lifted[value] for score, value in zip(words, own, strict=True)]
-            ranks = _with_own(ranks, own)
+            lifted = {
+                value: weight * _DOCUMENT_RANK_WEIGHT if (value or 0.0) > 0 else 0.0 for value in set(document_ranks)
+            }
+            words = [score - lifted[value] for score, value in zip(words, document_ranks, strict=True)]
+            ranks = _add_document_ranks(ranks, document_ranks)
         factor = {rank: rank_factor(rank) for rank in set(ranks)}
         recencies, changes = self._recencies(addresses), values(UPDATED_AT, addresses)
         scores = [score * factor[rank] * recent for score, rank, recent in zip(words, ranks, recencies, strict=True)]
@@ -190,8 +194,8 @@ class Ranks:
         """Return the factors of one hit."""
         searcher = self._snapshot.searcher
         ranks = [0.0 if self._boosts is None else score_of(self._boosts, searcher, address) or 0.0]
-        if self._own is not None:
-            ranks = _with_own(ranks, searcher.fast_field_values(self._own, [address]))
+        if self._rank_column is not None:
+            ranks = _add_document_ranks(ranks, searcher.fast_field_values(self._rank_column, [address]))
         (recent,) = self._recencies([address])
         return Factors(bounded_rank(ranks[0]), recent)
 
@@ -207,7 +211,7 @@ class Ranks:
             self._snapshot.cache(key, query)
         return query
 
-    def _with_positive_rank(self, column: str) -> tantivy.Query:
+    def _positive_ranks(self, column: str) -> tantivy.Query:
         schema = self._snapshot.schema
         return _Query.range_query(schema, column, tantivy.FieldType.Float, 0.0, None, False, True)
 
@@ -264,10 +268,10 @@ class Ranks:
             return _Query.empty_query()
 
 
-def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
+def _add_document_ranks(ranks: Sequence[float], document_ranks: Sequence[float | None]) -> list[float]:
     """Add each document's own rank to its hit's rank."""
-    bounded = {value: bounded_rank(value or 0.0) for value in set(own)}
-    return [rank + bounded[value] for rank, value in zip(ranks, own, strict=True)]
+    bounded = {value: bounded_rank(value or 0.0) for value in set(document_ranks)}
+    return [rank + bounded[value] for rank, value in zip(ranks, document_ranks, strict=True)]
 
 
 def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> float | None:

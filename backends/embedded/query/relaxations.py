@@ -57,12 +57,14 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
     """Clauses for quoted phrases and exclusions."""
     parsed = resolved.parsed
     for phrase in parsed.phrases:
-        yield Must, resolved.queries.any(resolved.phrase_variants(phrase)) or _Query.empty_query()
+        yield Must, resolved.queries.for_variants(resolved.phrase_variants(phrase)) or _Query.empty_query()
         # The words of a phrase also match across the end of a sentence.
-        joined = [resolved.queries.one(TermVariant((word,), resolved.ranking.concatenated)) for word in phrase.joined]
+        joined = [
+            resolved.queries.for_variant(TermVariant((word,), resolved.ranking.concatenated)) for word in phrase.joined
+        ]
         yield from ((Should, query) for query in joined if query is not None)
     for excluded in parsed.excluded:
-        query = resolved.queries.one(TermVariant(excluded.terms, 1.0))
+        query = resolved.queries.for_variant(TermVariant(excluded.terms, 1.0))
         if query is not None:
             yield MustNot, query
     # In tantivy, exclusions alone match no document.
@@ -81,7 +83,7 @@ def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     """Documents with at least one term or all parts of a compound; ``None`` if that equals :func:`all_terms`."""
     existing = [term.query for term in resolved.required if term.query is not None]
     in_parts = [
-        resolved.queries.every(dict.fromkeys(compound.terms), resolved.ranking.parts)
+        resolved.queries.for_all_terms(dict.fromkeys(compound.terms), resolved.ranking.parts)
         for compound in resolved.split_compounds
     ]
     parts = [query for query in in_parts if query is not None]
@@ -97,7 +99,7 @@ def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
     parts = [
         query
         for part in dict.fromkeys(resolved.last_parts)
-        if (query := resolved.queries.one(TermVariant((part,), resolved.ranking.parts))) is not None
+        if (query := resolved.queries.for_variant(TermVariant((part,), resolved.ranking.parts))) is not None
     ]
     if not parts:
         return None
@@ -108,7 +110,9 @@ def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
 
 def compounds_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     """Return a query that also matches closed compounds that begin with a word of the query, after all others."""
-    compounds = [resolved.queries.one(TermVariant((word,), 1.0)) for word in dict.fromkeys(resolved.compounds_with)]
+    compounds = [
+        resolved.queries.for_variant(TermVariant((word,), 1.0)) for word in dict.fromkeys(resolved.compounds_with)
+    ]
     matching = [(Should, query) for query in compounds if query is not None]
     if not matching:
         return None
@@ -120,7 +124,7 @@ def compounds_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | 
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     """Return a query for documents that contain any part of a compound."""
     parts = [
-        resolved.queries.one(TermVariant((part,), 1.0))
+        resolved.queries.for_variant(TermVariant((part,), 1.0))
         for compound in resolved.parsed.loose_compounds
         for part in compound.terms
     ]

@@ -18,7 +18,7 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 ScoredHit = tuple[float, tantivy.DocAddress]
 
 
-def ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[ScoredHit]:
+def order_ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[ScoredHit]:
     """Sort hits with equal scores by last change, oldest first, independently of their place in the index."""
     # Usually there are no ties, and nothing has to be read.
     if len({score for score, _ in hits}) == len(hits):
@@ -28,7 +28,7 @@ def ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[Sc
     return [hits[at] for at in sorted(range(len(hits)), key=keys.__getitem__)]
 
 
-def reranked(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:
+def rerank(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:
     """Return the hits ordered by score and recency, as far as needed for the first ``count``."""
     if not hits or not ranking.recency_boost:
         return hits

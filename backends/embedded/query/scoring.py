@@ -50,7 +50,7 @@ def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         literal = [variant for variant in term.variants if not variant.errors]
         if not literal or (term.toned is None and len(literal) == len(term.variants)):
             continue
-        query = resolved.queries.any(literal)
+        query = resolved.queries.for_variants(literal)
         if term.toned is not None:
             query = resolved.queries.with_tone(term.toned, query, foreign=not resolved.has_tones)
         if query is not None:
@@ -61,7 +61,7 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Signal: single characters of unspaced scripts match, in addition to the pairs that are searched."""
     for character in resolved.parsed.characters:
         idf = resolved.snapshot.idf(resolved.queries.doc_frequency(character))
-        query = resolved.queries.one(TermVariant((character,), resolved.ranking.character), idf)
+        query = resolved.queries.for_variant(TermVariant((character,), resolved.ranking.character), idf)
         if query is not None:
             yield query
 

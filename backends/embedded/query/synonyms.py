@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from backends.analysis.languages import stems
 from backends.analysis.parser import Phrase, query_terms_of
-from backends.query import MAX_USED_SYNONYMS, Synonyms, synonyms_split
+from backends.query import MAX_USED_SYNONYMS, Synonyms, split_synonyms
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class SynonymIndex:
     def of(cls, synonyms: Synonyms) -> SynonymIndex:
         """Index synonyms; earlier entries take precedence."""
         phrases_by_terms: dict[tuple[str, ...], dict[Phrase, None]] = {}
-        for searched, others in synonyms_split(synonyms, _terms_of):
+        for searched, others in split_synonyms(synonyms, _terms_of):
             members = {terms: Phrase.of(phrase) for terms, phrase in others.items()}
             for terms in searched:
                 replacements = phrases_by_terms.setdefault(terms, {})

@@ -24,12 +24,12 @@ class ToneMatches:
 
     Attributes:
         query: Matches these documents.
-        most: Upper limit of their number: the highest document frequency in a field, plus all documents indexed
+        max_count: Upper limit of their number: the highest document frequency in a field, plus all documents indexed
             without tones.
     """
 
     query: tantivy.Query
-    most: int
+    max_count: int
 
 
 class TermQueries:
@@ -60,7 +60,7 @@ class TermQueries:
         """Document frequency of a term in the field where it is highest."""
         return self._snapshot.max_doc_frequency(self._weights, term)
 
-    def one(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
+    def for_variant(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
         """Return a query for the variant in every field that contains it; ``None`` if no field does.
 
         Args:
@@ -87,7 +87,7 @@ class TermQueries:
             return _Query.term_query(self._snapshot.schema, name, variant.terms[0])
         return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
 
-    def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
+    def for_variants(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
         """Return a query that scores a document by its best match among the variants of a word; cached."""
         key = ("any", tuple(variants), idf, self._fields_key)
         query: tantivy.Query | None = self._snapshot.cached(key)
@@ -104,7 +104,7 @@ class TermQueries:
             if variant.is_closed_compound:
                 compounds += variant.terms
             else:
-                choices.append(self.one(variant, idf))
+                choices.append(self.for_variant(variant, idf))
         if compounds:
             choices.append(self._any_compound(compounds, idf))
         return self.best_of(choices)
@@ -168,9 +168,9 @@ class TermQueries:
             clauses.append((Must, _Query.const_score_query(own, 0.0)))
         return _Query.boolean_query(clauses)
 
-    def every(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
+    def for_all_terms(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
         """Return a query for documents that contain all of the terms; ``None`` if no document contains one of them."""
-        parts = [self.one(TermVariant((term,), boost)) for term in terms]
+        parts = [self.for_variant(TermVariant((term,), boost)) for term in terms]
         if None in parts:
             return None
         return _Query.boolean_query([(Must, part) for part in parts if part is not None])

@@ -11,8 +11,8 @@ import tantivy
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from backends.analysis.chinese import converted
-from backends.analysis.compounds import compounding, last_parts, may_begin_with
+from backends.analysis.chinese import in_both_scripts
+from backends.analysis.compounds import compound_languages, last_parts, may_begin_with
 from backends.analysis.languages import (
     TONAL,
     has_tones,
@@ -130,7 +130,7 @@ class ResolvedQuery:
         spellings = spellings_of_phrase(self.snapshot, phrase.terms, tuple(self.queries.fields))
         variants = [TermVariant(terms, 1.0, words=() if at else phrase.words) for at, terms in enumerate(spellings)]
         if "zh" in self.snapshot.languages:
-            others = {Phrase.of(text): None for text in converted(" ".join(phrase.words))}
+            others = {Phrase.of(text): None for text in in_both_scripts(" ".join(phrase.words))}
             variants += [TermVariant(each.terms, 1.0, words=each.words) for each in others if each != phrase]
         return variants
 
@@ -150,7 +150,7 @@ class ResolvedQuery:
 
     def _in_compounds(self) -> list[tuple[str, str]]:
         """Return the words of the query in each of its languages with closed compounds, if the index has any."""
-        languages = compounding(self.languages) if self.snapshot.has_compounds else ()
+        languages = compound_languages(self.languages) if self.snapshot.has_compounds else ()
         return [
             (language, term.query_term.term)
             for language in languages
@@ -274,15 +274,15 @@ class _Resolver:
     ) -> ResolvedTerm:
         variants = self._best_variants(term, expansion, others)
         toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
-        frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
+        frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.max_count)
         idf = self.snapshot.idf(frequency)
         if self.word_counts is not None and (count := self.word_counts.counts.get(term.term, 0)):
             idf = inverse_frequency(count, self.word_counts.documents)
-        query = as_typed = self.queries.any(variants, idf)
+        query = as_typed = self.queries.for_variants(variants, idf)
         if toned is not None:
-            own = self.queries.any(expansion.variants, idf)
+            own = self.queries.for_variants(expansion.variants, idf)
             with_tone = self.queries.with_tone(toned, own, foreign=not self.has_tones)
-            as_typed = self.queries.best_of([with_tone, self.queries.any(others, idf)])
+            as_typed = self.queries.best_of([with_tone, self.queries.for_variants(others, idf)])
             if own is not None:
                 query = self.queries.best_of([tantivy.Query.boost_query(own, self.ranking.other_tone), as_typed])
         prefix = expansion.completed if term.kind is TermKind.WORD else None

@@ -13,7 +13,7 @@ from rapidfuzz.distance import OSA
 
 from backends.analysis.normalization import terms_of
 from backends.embedded.index.documents import MAX_INDEXED_CHARS
-from backends.embedded.index.snapshots import Snapshot, keep_highest
+from backends.embedded.index.snapshots import Snapshot, add_highest_counts
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
 MAX_CHECKED_LETTERS = 40
@@ -209,13 +209,13 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
     for field in fields:
         listed = snapshot.terms(field, word[:half], _MAX_SCANNED)
         nearly = (each for each in listed if len(each[0]) >= len(word) - 1 and _begins_nearly(word, each[0], half))
-        keep_highest(matches, nearly)
+        add_highest_counts(matches, nearly)
         if len(listed) == _MAX_SCANNED:
             to_check |= edits(word, half, min(prefix_length + 1, len(word)))
     for candidate in edits(word, 0, min(prefix_length + 1, half)):
         for field in fields:
             listed = snapshot.terms(field, candidate, _MAX_COMPLETED)
-            keep_highest(matches, listed)
+            add_highest_counts(matches, listed)
             if len(listed) == _MAX_COMPLETED:
                 to_check.add(candidate)
     matches |= _existing_terms(snapshot, fields, to_check)
@@ -258,7 +258,7 @@ def _with_prefixes(
         for field in fields:
             for term, count in snapshot.terms(field, prefix, limit):
                 if OSA.distance(word, term, score_cutoff=2) <= 2:
-                    keep_highest(matches, [(term, count)])
+                    add_highest_counts(matches, [(term, count)])
     return matches
 
 

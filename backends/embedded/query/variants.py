@@ -11,11 +11,11 @@ from operator import itemgetter
 from os.path import commonprefix
 
 from backends.analysis.chinese import other_forms
-from backends.analysis.compounds import compounding, compounds_of
-from backends.analysis.languages import prefixes, sharing_stem, stem, stems
+from backends.analysis.compounds import compound_languages, compounds_of
+from backends.analysis.languages import prefixes, stem, stems, terms_with_stem
 from backends.analysis.parser import QueryTerm, TermKind
 from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
-from backends.embedded.index.snapshots import Snapshot, keep_highest
+from backends.embedded.index.snapshots import Snapshot, add_highest_counts
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.spellings import (
     spelled_out,
@@ -195,9 +195,9 @@ def compound_variants(
         def is_word(word: str) -> bool:
             return snapshot.max_doc_frequency(fields, word) > 0
 
-        for language in compounding(languages):
+        for language in compound_languages(languages):
             listed = compounds_of(language, query_term.term, query_term.surface, list_keys, is_word)
-            keep_highest(counts, listed)
+            add_highest_counts(counts, listed)
         best = sorted(counts, key=counts.__getitem__, reverse=True)[:_MAX_COMPOUNDS]
         variants = [TermVariant((compound,), ranking.closed_compound, 1, is_closed_compound=True) for compound in best]
         snapshot.cache(key, variants)
@@ -313,7 +313,7 @@ def _listing(snapshot: Snapshot) -> _Listing:
     def listed(fields: tuple[str, ...], start: str) -> Mapping[str, int]:
         counts: dict[str, int] = {}
         for field in fields:
-            keep_highest(counts, snapshot.terms(field, start, _MAX_LISTED))
+            add_highest_counts(counts, snapshot.terms(field, start, _MAX_LISTED))
         return dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:_MAX_LISTED])
 
     return listed
@@ -331,7 +331,7 @@ def _relatives(
         for start in _starts(language, word, stems_to_match):
             counts |= listed(fields, start)
         counts.pop(word, None)
-        relatives |= {term: counts[term] for term in sharing_stem(language, stems_to_match, list(counts))}
+        relatives |= {term: counts[term] for term in terms_with_stem(language, stems_to_match, list(counts))}
     return sorted(relatives, key=lambda term: -relatives[term])[: ranking.max_stems]
 
 

@@ -39,7 +39,7 @@ MAX_BUCKETS = 400_000
 """Maximum number of buckets that the engine builds at a time; each takes about 200 bytes."""
 
 _EVERY_VALUE = 1_000_000
-_DIFFERING = "fields whose values all differ"
+_UNIQUE_FIELDS = "fields whose values all differ"
 """Snapshot cache key for the fields whose values are all different."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d\D\d\d:\d\d:\d\d")
@@ -98,23 +98,23 @@ class _Counting:
 
     def count(self, fields: Sequence[str], matches: int) -> dict[str, Counts]:
         """Count the values of each field. The result includes at least the most frequent values."""
-        differing = {name for name, differ in self._checked_fields().items() if differ}.intersection(fields)
-        top = self._ask({name: self._some(name) for name in fields if name not in differing})
+        unique_fields = {name for name, is_unique in self._checked_fields().items() if is_unique}.intersection(fields)
+        top = self._aggregate({name: self._first_values(name) for name in fields if name not in unique_fields})
         counts = {name: _counts(values) for name, values in top.items()}
         last_counts = {
             name: values["buckets"][self.limit - 1]["doc_count"]
             for name, values in top.items()
             if not self._is_settled(values)
         }
-        once = [name for name, size in last_counts.items() if size == 1]
+        single_counts = [name for name, size in last_counts.items() if size == 1]
         if not self.in_one_piece:
-            differing |= self._differing(once, matches)
-        often = {
+            unique_fields |= self._fields_with_unique_values(single_counts, matches)
+        min_counts = {
             name: max(2, size)
             for name, size in last_counts.items()
-            if name not in differing and not (size == 1 and self.in_one_piece)
+            if name not in unique_fields and not (size == 1 and self.in_one_piece)
         }
-        return counts | self._completed(matches, counts, often, differing.union(once))
+        return counts | self._complete(matches, counts, min_counts, unique_fields.union(single_counts))
 
     def _is_settled(self, values: Mapping[str, Any]) -> bool:
         """Whether the counts are exact and no excluded value is as frequent as the last included one."""
@@ -122,26 +122,30 @@ class _Counting:
         exact = self.in_one_piece or not values["doc_count_error_upper_bound"]
         return exact and (len(sizes) <= self.limit or sizes[self.limit - 1] > sizes[self.limit])
 
-    def _completed(
-        self, matches: int, counts_so_far: Mapping[str, Counts], often: Mapping[str, int], once: Iterable[str]
+    def _complete(
+        self,
+        matches: int,
+        counts_so_far: Mapping[str, Counts],
+        min_counts: Mapping[str, int],
+        single_counts: Iterable[str],
     ) -> dict[str, Counts]:
         """Complete the counts of fields for which the first values of each segment were not sufficient.
 
         Args:
-            often: Maps fields to the minimum count of their first values, some of which are still missing.
-            once: Fields whose first values include values that occur once. The first of these by name are missing.
+            min_counts: Maps fields to the minimum count of their first values, some of which are still missing.
+            single_counts: Fields whose last included value occurs once; the first such values by name are missing.
         """
-        every = self._ask({name: _values(name, min_doc_count=size) for name, size in often.items()}, matches)
+        every = self._aggregate({name: _values(name, min_doc_count=size) for name, size in min_counts.items()}, matches)
         completed = {name: _counts(values) for name, values in every.items()}
-        some = self._ask({name: self._some(name, order=BY_NAME) for name in once})
+        some = self._aggregate({name: self._first_values(name, order=BY_NAME) for name in single_counts})
         by_name = {name: _counts(values) for name, values in some.items()}
         unsure = {name: _values(name) for name, counts in by_name.items() if _divides_a_second(list(counts))}
-        by_name |= {name: _counts(values) for name, values in self._ask(unsure, matches).items()}
+        by_name |= {name: _counts(values) for name, values in self._aggregate(unsure, matches).items()}
         for name, counts in by_name.items():
             completed[name] = {**completed.get(name, counts_so_far.get(name, {})), **counts}
         return completed
 
-    def _differing(self, names: Sequence[str], matches: int) -> set[str]:
+    def _fields_with_unique_values(self, names: Sequence[str], matches: int) -> set[str]:
         """Return the fields of which no value occurs twice in the index.
 
         The check runs once per commit, in a search that matches most documents. There it costs little more than the
@@ -151,21 +155,21 @@ class _Counting:
         unchecked = [name for name in names if name not in checked]
         if unchecked and 2 * matches >= self.snapshot.total:
             aggregations = {name: _values(name, size=1, min_doc_count=2) for name in unchecked}
-            aggregated = self._ask(aggregations, self.snapshot.total, tantivy.Query.all_query())
+            aggregated = self._aggregate(aggregations, self.snapshot.total, tantivy.Query.all_query())
             checked = {**checked, **{name: not values["buckets"] for name, values in aggregated.items()}}
-            self.snapshot.cache(_DIFFERING, checked)
+            self.snapshot.cache(_UNIQUE_FIELDS, checked)
         return {name for name in names if checked.get(name)}
 
     def _checked_fields(self) -> Mapping[str, bool]:
         """Return the checked fields, and whether all values of each are different."""
-        checked: Mapping[str, bool] = self.snapshot.cached(_DIFFERING) or {}
+        checked: Mapping[str, bool] = self.snapshot.cached(_UNIQUE_FIELDS) or {}
         return checked
 
-    def _some(self, name: str, **options: Any) -> dict[str, Any]:
+    def _first_values(self, name: str, **options: Any) -> dict[str, Any]:
         """Return the first values, plus one more that shows whether the last one is tied with others."""
         return _values(name, size=self.limit + 1, segment_size=self.limit + 1, **options)
 
-    def _ask(
+    def _aggregate(
         self, aggregations: Mapping[str, Any], buckets: int = 0, query: tantivy.Query | None = None
     ) -> Mapping[str, Any]:
         """Run aggregations of about ``buckets`` buckets each, few enough at a time for the engine's memory."""

@@ -21,7 +21,7 @@ from backends.embedded.results.matches import (
     first_matches,
 )
 from backends.embedded.results.snippets import SnippetGenerator
-from backends.highlighting import merged, without_lone_stop_words
+from backends.highlighting import merge_spans, without_lone_stop_words
 from backends.sections import Match
 from backends.sentences import MAX_SENTENCES_CHARS, Span
 from backends.standard_fields import TEXT_FIELDS
@@ -181,7 +181,9 @@ class TermMatches:
     def spans_in(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the matches to mark in each of several texts."""
         return [
-            merged(matches if self._stop_words is None else without_lone_stop_words(text, matches, self.meaningful))
+            merge_spans(
+                matches if self._stop_words is None else without_lone_stop_words(text, matches, self.meaningful)
+            )
             if matches
             else []
             for text, matches in zip(texts, self._find_in_each(texts), strict=True)
@@ -228,7 +230,7 @@ class TermMatches:
             low, high = part[0] - MAX_SENTENCES_CHARS, part[1] + MAX_SENTENCES_CHARS
             near: Sequence[Match] = [match for match in matches if low <= match[0] < high]
             has_more = self._stop_words is not None and near
-            parts.append((merged(self._with_stop_words(text, near, part) if has_more else near), part))
+            parts.append((merge_spans(self._with_stop_words(text, near, part) if has_more else near), part))
         return parts
 
     def _with_stop_words(self, text: str, matches: Sequence[Match], part: Span) -> Sequence[Match]:

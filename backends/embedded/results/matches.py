@@ -66,14 +66,14 @@ class MatchTerm:
         text: The spelling, folded.
         number: Number of the query's word that it represents.
         whole: Whether it must begin and end at word boundaries.
-        last_term_is_prefix: Whether the word may continue.
+        is_prefix: Whether the word may continue.
         words: Words that it may continue to; any word if empty.
     """
 
     text: str
     number: int
     whole: bool
-    last_term_is_prefix: bool
+    is_prefix: bool
     words: frozenset[str] = frozenset()
 
 
@@ -209,7 +209,7 @@ def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typ
     ends = [*starts[1:], len(folded)]
     for match_term in match_terms.words:
         # A prefix may match a longer word before the typed word; a whole word is always, or never, as typed.
-        prefers_typed = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
+        prefers_typed = match_term.is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
         at = folded.find(match_term.text)
         while at >= 0:
             end = ends[bisect_right(starts, at) - 1]
@@ -295,10 +295,10 @@ def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int, max_m
 
 def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: list[Match], limit: int) -> None:
     """Add the first matches of one spelling; ``start`` is its first occurrence, and all must begin before ``stop``."""
-    text, number, last_term_is_prefix, words = (
+    text, number, is_prefix, words = (
         match_term.text,
         match_term.number,
-        match_term.last_term_is_prefix,
+        match_term.is_prefix,
         match_term.words,
     )
     size, length = len(text), len(folded)
@@ -309,7 +309,7 @@ def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: li
         end = start + size
         is_match = not (left_edge and start and _IS_WORD_CHARACTER[folded[start - 1]])
         if is_match:
-            if last_term_is_prefix:
+            if is_prefix:
                 while end < length and _IS_WORD_CHARACTER[folded[end]]:
                     end += 1
                 is_match = not words or folded[start:end] in words
@@ -322,12 +322,7 @@ def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: li
 
 
 def _is_letter(match_term: MatchTerm) -> bool:
-    return (
-        len(match_term.text) == 1
-        and match_term.text.isascii()
-        and match_term.whole
-        and not match_term.last_term_is_prefix
-    )
+    return len(match_term.text) == 1 and match_term.text.isascii() and match_term.whole and not match_term.is_prefix
 
 
 def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int, max_matches: int) -> list[Match]:

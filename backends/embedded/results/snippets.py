@@ -131,7 +131,7 @@ class SnippetGenerator:
             near = text.find(self._match_terms, max(0, start - width), right)
             found_words.update(number for _, _, number in near)
             fragment = _best_stretch(near, words)
-            if fragment is not None and (best is None or fragment.boost > best.boost):
+            if fragment is not None and (best is None or fragment.quality > best.quality):
                 ((first, last, _),) = text.in_text([(fragment.start, fragment.end, 0)])
                 best = _Fragment(first, last, fragment.different, fragment.matches)
                 if self._is_good_enough(best):
@@ -154,7 +154,7 @@ class _Fragment(NamedTuple):
     matches: int
 
     @property
-    def boost(self) -> tuple[int, int]:
+    def quality(self) -> tuple[int, int]:
         return self.different, self.matches
 
 
@@ -208,9 +208,9 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
             added = found_matches[last][2]
             different += not counts[added]
             counts[added] += 1
-        boost = (different, last - at)
-        if boost > best_value or best is None:
-            best, best_value = (start, found_matches[last][1]), boost
+        quality = (different, last - at)
+        if quality > best_value or best is None:
+            best, best_value = (start, found_matches[last][1]), quality
         counts[number] -= 1
         different -= not counts[number]
     if best is None:

@@ -47,7 +47,7 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class _GroupRange:
     """The groups that overlap a page.
 
     Attributes:
@@ -83,10 +83,10 @@ class Sorter:
         if depth == len(self.columns):
             return self.last(query, offset, limit)
         column = self.columns[depth]
-        reach = (self._dates if column.name == DATE else self._texts)(query, column, offset, limit)
+        group_range = (self._dates if column.name == DATE else self._texts)(query, column, offset, limit)
         addresses: list[tantivy.DocAddress] = []
-        skipped = offset - reach.passed
-        for is_small, run in groupby(reach.groups, key=lambda group: group[1] <= SMALL_GROUP):
+        skipped = offset - group_range.passed
+        for is_small, run in groupby(group_range.groups, key=lambda group: group[1] <= SMALL_GROUP):
             groups = list(run)
             if is_small:
                 members = self._ordered(self._having(query, column, groups), depth, groups)
@@ -99,23 +99,23 @@ class Sorter:
             skipped = 0
         if len(addresses) < limit and column.present is not None:
             without = _Query.boolean_query([(Must, query), (MustNot, self._term(column.present))])
-            addresses += self._page(without, depth + 1, max(0, offset - reach.present), limit - len(addresses))
+            addresses += self._page(without, depth + 1, max(0, offset - group_range.present), limit - len(addresses))
         return addresses
 
-    # --- which groups reach into the page
+    # --- which groups group_range into the page
 
-    def _texts(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
+    def _texts(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _GroupRange:
         if offset > FAR_OFFSET:
             present = self._present(query, column)
             rest = present - offset
             if rest <= 0:
-                return _Reach([], offset, present)
+                return _GroupRange([], offset, present)
             if rest < offset:
                 groups, _ = self._first_texts(query, column.name, rest, not column.descending)
                 groups.reverse()
-                return _reach(groups, present - sum(size for _, size in groups), present, offset, limit)
+                return _group_range(groups, present - sum(size for _, size in groups), present, offset, limit)
         groups, present = self._first_texts(query, column.name, offset + limit, column.descending)
-        return _reach(groups, 0, present, offset, limit)
+        return _group_range(groups, 0, present, offset, limit)
 
     def _first_texts(self, query: tantivy.Query, column: str, limit: int, descending: bool) -> tuple[_Groups, int]:
         """Return the first values, in order, and the number of documents with any value."""
@@ -126,7 +126,7 @@ class Sorter:
         groups = [(bucket["key"], bucket["doc_count"]) for bucket in aggregated["buckets"]]
         return groups, sum(size for _, size in groups) + aggregated["sum_other_doc_count"]
 
-    def _dates(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
+    def _dates(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _GroupRange:
         # One more document on either side shows whether a group extends beyond the edge of the page.
         start = max(0, offset - 1)
         count = min(offset - start + limit + 1, self.snapshot.total)
@@ -136,7 +136,7 @@ class Sorter:
         # Documents without a date come last.
         dates = [date for date, _ in listed if date is not None]
         if len(dates) <= offset - start:
-            return _Reach([], offset, self._present(query, column))
+            return _GroupRange([], offset, self._present(query, column))
         groups = [(date, len(list(run))) for date, run in groupby(dates)]
         first, last = groups[0][0], groups[-1][0]
         passed = start
@@ -145,7 +145,7 @@ class Sorter:
             groups[0] = (first, self._size(query, column, first) if groups[0][1] > 1 else 1)
         if len(dates) == count and groups[-1][1] > 1 and (last != first or offset == start):
             groups[-1] = (last, self._size(query, column, last))
-        return _reach(groups, passed, start + len(dates), offset, limit)
+        return _group_range(groups, passed, start + len(dates), offset, limit)
 
     def _before(self, query: tantivy.Query, column: _Column, date: int) -> int:
         """Return the number of documents that sort before a date."""
@@ -199,7 +199,7 @@ class Sorter:
         return _Query.term_query(self.snapshot.schema, FILTER_TERMS, filter_term)
 
 
-def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:
+def _group_range(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _GroupRange:
     """Return the adjacent groups that overlap the page; ``passed`` documents come before the first group."""
     first, at = 0, passed
     while first < len(groups) and at + groups[first][1] <= offset:
@@ -209,7 +209,7 @@ def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) 
     while last < len(groups) and end < offset + limit:
         end += groups[last][1]
         last += 1
-    return _Reach(groups[first:last], at, present)
+    return _GroupRange(groups[first:last], at, present)
 
 
 def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from backends.analysis.languages import (
     UNKNOWN,
     _ballots,
+    detect_language,
     language_votes,
     likely_languages,
-    recognize,
-    sharing_stem,
     stem,
     stems,
     stop_words,
+    terms_with_stem,
 )
 from backends.analysis.normalization import terms_of
 from backends.languages import LANGUAGES
@@ -47,7 +47,7 @@ from tests.backends.embedded.in_memory import index_of
     ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
 def test_language_is_detected_by_its_common_words_or_script(text: str, language: str) -> None:
-    assert recognize(text) == language
+    assert detect_language(text) == language
 
 
 MANY = {
@@ -112,7 +112,7 @@ def test_terms_sharing_a_stem_are_the_same_in_bulk_as_individually(language: str
     terms = ["2024", "node2", "plusplus", *sorted(stop_words(language))]
     for wanted in [set(stems(language, term)) for term in terms] + [set(), {"abc", "node2"}]:
         alone = [term for term in terms if not wanted.isdisjoint(stems(language, term))]
-        assert sharing_stem(language, wanted, terms) == alone
+        assert terms_with_stem(language, wanted, terms) == alone
 
 
 def test_site_language_setting_selects_the_stemmer() -> None:
@@ -157,4 +157,4 @@ def test_detected_language_has_the_most_votes(words: list[str]) -> None:
     text = " ".join(words)[:600]
     votes = language_votes(re.findall(r"[^\W\d_]+", text.lower()))
     if text.isascii() and votes:
-        assert votes[recognize(text)] == pytest.approx(max(votes.values()))
+        assert votes[detect_language(text)] == pytest.approx(max(votes.values()))

@@ -8,7 +8,7 @@ import pytest
 
 from backends.base import Matched
 from backends.query import MATCH_ALL, SearchQuery
-from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
+from backends.servers.matched_words import MAX_CORRECTED_WORDS, QueryWord, WordLookup, WordSearch
 from backends.servers.tokenizer import query_parts
 
 GUIDE = {"title": "Documentation guide", "content": "Search in München; C++ and 東京都 too. It's café-like, snake_case"}
@@ -21,9 +21,9 @@ class Server:
         self.best, self.known = best, known
         self.asked: list[list[str]] = []
 
-    def ask(self, words: Sequence[SoughtWord]) -> AskedWords:
+    def ask(self, words: Sequence[QueryWord]) -> WordLookup:
         self.asked.append([each.word for each in words])
-        return AskedWords(self.best, [each.word in self.known for each in words])
+        return WordLookup(self.best, [each.word in self.known for each in words])
 
 
 def told(
@@ -52,7 +52,7 @@ def test_empty_result_needs_no_server_request() -> None:
 @pytest.mark.parametrize(("text", "asked"), [
     ("docu guide", []), ("documentary guide", ["documentary"]), ("uide", []), ("guide ocumentation", ["ocumentation"]),
     ('"guide documantation"', []), ("guide documantation", ["documantation"]),
-    (" ".join(["documantation", *(f"w{n}" for n in range(MAX_FORGIVEN_WORDS))]), []),
+    (" ".join(["documantation", *(f"w{n}" for n in range(MAX_CORRECTED_WORDS))]), []),
 ])  # fmt: skip
 def test_server_checks_only_missing_words_that_may_be_mistyped(text: str, asked: list[str]) -> None:
     server = Server()

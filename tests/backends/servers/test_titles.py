@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.servers.backend import has_beginnings, title_query
+from backends.servers.backend import has_word_prefixes, title_query
 
 
 @pytest.mark.parametrize(("text", "wanted"), [
@@ -37,4 +37,4 @@ def test_only_the_first_24_words_are_searched() -> None:
     ("Learn C++", "cplus", True), ("", "a", False),
 ])  # fmt: skip
 def test_title_must_contain_every_word_and_the_last_one_as_a_prefix(title: str, typed: str, has: bool) -> None:
-    assert has_beginnings(title, typed.split()) is has
+    assert has_word_prefixes(title, typed.split()) is has

@@ -30,7 +30,7 @@ FRACTIONS = ("", ".5", ".55", ".555", ".1", ".15", ".9", ".95")
 EXTRA = tuple(f"extra{number}" for number in range(facets.MANY_FIELDS))
 
 
-def further_fields(number: int, chance: random.Random) -> dict[str, Any]:
+def custom_fields(number: int, chance: random.Random) -> dict[str, Any]:
     second = f"2024-01-01T00:00:{chance.randrange(60):02}"
     fields = {
         "unique": f"u{chance.getrandbits(60):x}",
@@ -53,7 +53,7 @@ def further_fields(number: int, chance: random.Random) -> dict[str, Any]:
     return fields
 
 
-KINDS = dict.fromkeys((*further_fields(0, random.Random(0)), *EXTRA), ANY)
+KINDS = dict.fromkeys((*custom_fields(0, random.Random(0)), *EXTRA), ANY)
 
 
 @cache
@@ -62,7 +62,7 @@ def library(parts: str) -> tuple[Snapshot, list[dict[str, Any]]]:
     chance = random.Random(5)
     documents = []
     for number in range(400):
-        fields = further_fields(number, chance)
+        fields = custom_fields(number, chance)
         # Some IDs differ only in case or spaces.
         id = f"{chance.choice(['', ' ', 'X', 'x'])}{number // 2}{chance.choice('aA')}{'' if number % 2 else '_'}"
         documents.append({"id": id, "title": "t", "content": "c", "url": id, **fields, "extra0": fields["few"]})
