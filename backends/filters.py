@@ -167,11 +167,11 @@ def _reject(message: str, position: int) -> BackendRejected:
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    at = 0
+    offset = 0
     while True:
-        match = _TOKEN.match(text, at)
+        match = _TOKEN.match(text, offset)
         if match is None:
-            rest = text[at:].lstrip()
+            rest = text[offset:].lstrip()
             position = len(text) - len(rest)
             if not rest:
                 tokens.append(_Token("end", "", len(text)))
@@ -189,7 +189,7 @@ def _tokens(text: str) -> list[_Token]:
             tokens.append(_Token("operator", raw, position))
         else:
             tokens.append(_Token("mark", raw, position))
-        at = match.end()
+        offset = match.end()
 
 
 class _Parser:

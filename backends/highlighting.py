@@ -149,7 +149,7 @@ class Highlighter:
                 elif type(value) is list:
                     items = fields[name] = list(value)
                     references = groups[locator, *field_options[name]]
-                    references += [(items, at, item) for at, item in enumerate(items) if type(item) is str]
+                    references += [(items, index, item) for index, item in enumerate(items) if type(item) is str]
         marked: list[str] = []
         for group, references in groups.items():
             marked += self._marked(*group, [text for *_, text in references])
@@ -199,14 +199,14 @@ class Highlighter:
 def _with_placeholders(text: str, spans: Iterable[Span], start: int, end: int) -> str:
     """Return a part of a text with placeholders around the matches in it."""
     parts: list[str] = []
-    at = start
+    offset = start
     for span_start, span_end in spans:
         if span_end > end:
             break
-        if span_start >= at:
-            parts += (text[at:span_start], _OPEN, text[span_start:span_end], _CLOSE)
-            at = span_end
-    return "".join((*parts, text[at:end]))
+        if span_start >= offset:
+            parts += (text[offset:span_start], _OPEN, text[span_start:span_end], _CLOSE)
+            offset = span_end
+    return "".join((*parts, text[offset:end]))
 
 
 def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
@@ -261,7 +261,7 @@ def _best_sentences(text: str, matches: Sequence[Match]) -> Span:
             continue
         sentences = whole_sentences(text, start, end)
         if sentences is not None:
-            different = len({word for at, _, word in matches if sentences[0] <= at < sentences[1]})
+            different = len({word for offset, _, word in matches if sentences[0] <= offset < sentences[1]})
             value = (different, is_prose(text[slice(*sentences)]))
             if value > best_value:
                 best, best_value = sentences, value

@@ -54,9 +54,9 @@ def find_passage(document: Mapping[str, Any], sections: Sequence[Section], locat
             break
     if best is None:
         return None
-    at = bisect_right(starts, best[0]) - 1
-    is_page = at < 0 or sections[at] in page_headings(sections, str(document.get("title", "")))
-    anchor = "" if is_page else sections[at].anchor
+    index = bisect_right(starts, best[0]) - 1
+    is_page = index < 0 or sections[index] in page_headings(sections, str(document.get("title", "")))
+    anchor = "" if is_page else sections[index].anchor
     share = 1.0 if len(best_words) == len(weights) else best_weight / total
     return Passage(content[slice(*best)], str(document.get("url", "")), anchor, len(best_words), share)
 
@@ -96,15 +96,15 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _windows(text: str, run: Sequence[Span], matches: Sequence[Match]) -> Iterator[tuple[Span, frozenset[int]]]:
     """The passage that starts at each sentence with a query word, and the numbers of its query words."""
-    for at, (start, stop) in enumerate(run):
+    for index, (start, stop) in enumerate(run):
         low = bisect_left(matches, (start,))
         if low == len(matches) or matches[low][0] >= stop:
             continue
-        after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=at, key=itemgetter(1))
-        ends = [end for _, end in run[at:after] if text[end - 1] not in _QUESTION]
+        after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=index, key=itemgetter(1))
+        ends = [end for _, end in run[index:after] if text[end - 1] not in _QUESTION]
         if ends:
             inside = matches[low : bisect_left(matches, (ends[-1],))]
-            yield (start, _end_of_passage(run[at:after], ends, inside)), frozenset(word for _, _, word in inside)
+            yield (start, _end_of_passage(run[index:after], ends, inside)), frozenset(word for _, _, word in inside)
 
 
 def _end_of_passage(sentences: Sequence[Span], ends: Sequence[int], matches: Sequence[Match]) -> int:

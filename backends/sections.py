@@ -248,17 +248,17 @@ def _sections_with(
     by_index: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
     for start, end, word in words.first_matches_in(content, [0, *starts], sought_words):
-        at = bisect_right(starts, start) - 1
-        matching = by_index.get(at)
+        index = bisect_right(starts, start) - 1
+        matching = by_index.get(index)
         if matching is None:
-            matching = by_index[at] = _MatchingSection(_BEGINNING if at < 0 else sections[at])
+            matching = by_index[index] = _MatchingSection(_BEGINNING if index < 0 else sections[index])
         written = content[start:end], word
         matching.written.append(written)
         if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
             matching.titled.append(written)
-    for at, section in enumerate(sections):
+    for index, section in enumerate(sections):
         if not _is_in(content, section) and (titled := words.matches_in(section.title, sought_words)):
-            own = by_index.setdefault(at, _MatchingSection(section))
+            own = by_index.setdefault(index, _MatchingSection(section))
             own.titled.extend((section.title[start:end], word) for start, end, word in titled)
             own.written.extend(own.titled)
-    return [by_index[at] for at in sorted(by_index)]
+    return [by_index[index] for index in sorted(by_index)]

@@ -149,8 +149,8 @@ def may_begin_with(start: str, word: str) -> bool:
 
 def last_parts(language: str, term: str, is_word: Callable[[str], object]) -> Iterator[str]:
     """Yield the words that a compound may end with, the longest first: *Quelle* for *Fehlerquelle*."""
-    for at in range(MIN_PART_LETTERS, len(term) - MIN_LONG_PART_LETTERS + 1 if term.isalpha() else 0):
-        head, part = term[:at], term[at:]
+    for offset in range(MIN_PART_LETTERS, len(term) - MIN_LONG_PART_LETTERS + 1 if term.isalpha() else 0):
+        head, part = term[:offset], term[offset:]
         if is_word(part) and part not in stop_words(language) and _may_be_head(language, head, part, is_word):
             yield part
 

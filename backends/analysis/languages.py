@@ -227,7 +227,7 @@ class _Ballots:
         votes = _votes()
         unit = math.lcm(*{part for _, part in votes.values()})
         self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
-        bit = {language: 32 * at for at, language in enumerate(self.languages)}
+        bit = {language: 32 * index for index, language in enumerate(self.languages)}
         self._by_word = {
             word: sum((unit // part) << bit[language] for language in languages)
             for word, (languages, part) in votes.items()
@@ -356,8 +356,8 @@ def _accented(language: str, ending: str) -> tuple[str, ...]:
     """Return every spelling of a folded ending with one accent that the language allows."""
     variants = _variants(language)
     return tuple(
-        ending[:at] + variant + ending[at + 1 :]
-        for at, letter in enumerate(ending)
+        ending[:index] + variant + ending[index + 1 :]
+        for index, letter in enumerate(ending)
         for variant in variants.get(letter, "")
     )
 

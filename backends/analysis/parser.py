@@ -50,15 +50,15 @@ class Phrase:
             words += [piece] if is_run else ANALYZER.analyze(expand_symbols(piece))
         terms: list[str] = []
         last = len(words) - 1
-        for at, word in enumerate(words):
+        for index, word in enumerate(words):
             if UNSEGMENTED_RUN.match(word) is None:
                 terms.append(word)
                 continue
             pieces = graphemes(word)
             pairs = [first + second for first, second in pairwise(pieces)]
-            if at or not last:
+            if index or not last:
                 terms += pairs
-            if at < last or not pairs:
+            if index < last or not pairs:
                 terms += pieces
         hyphenated = (word for word in text.split() if "-" in word.strip("-")) if "-" in text else ()
         return cls(tuple(terms), tuple(words), tuple(fold(form) for word in hyphenated for form in forms_of(word)[:1]))
@@ -66,14 +66,14 @@ class Phrase:
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into pieces, each paired with a flag for runs of an unspaced script."""
-    at = 0
+    offset = 0
     for match in UNSEGMENTED_RUN.finditer(text):
-        if match.start() > at:
-            yield text[at : match.start()], False
+        if match.start() > offset:
+            yield text[offset : match.start()], False
         yield match.group(), True
-        at = match.end()
-    if at < len(text):
-        yield text[at:], False
+        offset = match.end()
+    if offset < len(text):
+        yield text[offset:], False
 
 
 MAX_QUERY_TERMS = 48
@@ -157,13 +157,13 @@ class ParsedQuery:
         if count <= MAX_QUERY_TERMS:
             return self
         values = [selectivity(query_term) for query_term in self.query_terms]
-        selected = sorted(sorted(range(count), key=lambda at: -values[at])[:MAX_QUERY_TERMS])
-        follows = {at + 1 for at in selected} - self.adjacency_breaks
+        selected = sorted(sorted(range(count), key=lambda index: -values[index])[:MAX_QUERY_TERMS])
+        follows = {index + 1 for index in selected} - self.adjacency_breaks
         return replace(
             self,
-            query_terms=tuple(self.query_terms[at] for at in selected),
+            query_terms=tuple(self.query_terms[index] for index in selected),
             last_term_is_prefix=self.last_term_is_prefix and selected[-1] == count - 1,
-            adjacency_breaks=frozenset(place for place, at in enumerate(selected) if at not in follows),
+            adjacency_breaks=frozenset(place for place, index in enumerate(selected) if index not in follows),
         )
 
 
@@ -248,9 +248,9 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
             if len(parts) == 1:
                 yield QueryTerm(TermKind.UNIGRAM, (parts[0].lower(),), parts[0])
             without_endings = _without_endings(piece)
-            for at, (first, second) in enumerate(pairwise(parts)):
+            for index, (first, second) in enumerate(pairwise(parts)):
                 pair = first + second
-                yield QueryTerm(TermKind.BIGRAM, (pair,), pair, joined=without_endings.get(at, ""))
+                yield QueryTerm(TermKind.BIGRAM, (pair,), pair, joined=without_endings.get(index, ""))
             continue
         spelled = expand_symbols(piece)
         terms = tuple(ANALYZER.analyze(spelled))

@@ -121,11 +121,11 @@ class _Search:
             explanation_start["beyond_ranks"] = True
         if place in self._replaced:
             explanation_start["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[place]).get_first(ID))
-        for at, explained in enumerate(final.explained):
+        for index, explained in enumerate(final.explained):
             explanation = explained.explain(address, factors, is_scored=is_scored)
             if explanation is not None:
                 if final.first is not None and is_scored:
-                    explanation_start["has_phrase"] = at < len(final.first.explained)
+                    explanation_start["has_phrase"] = index < len(final.first.explained)
                 return explanation_start | explanation
         return {**explanation_start, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
 
@@ -286,7 +286,7 @@ class _Search:
             return []
         # Each has its own score, so that one search shows which of them exist.
         terms = enumerate(_Query.term_query(self.snapshot.schema, ID, id) for id in ids)
-        numbered = [(Should, _Query.const_score_query(query, float(len(ids) - at))) for at, query in terms]
+        numbered = [(Should, _Query.const_score_query(query, float(len(ids) - index))) for index, query in terms]
         query = restricted(_Query.boolean_query(numbered), self.condition)
         hits = self.snapshot.searcher.search(query, limit=len(ids), count=False).hits
         return [(ids[len(ids) - round(score)], address) for score, address in hits]

@@ -92,7 +92,7 @@ def facet_token(text: str) -> str:
     Texts longer than 400 bytes are truncated, and share a facet value with texts of the same beginning.
     """
     digits = "v" + text.encode()[:_FACET_BYTES].decode(errors="ignore").encode().hex()
-    return " ".join(digits[at : at + _TOKEN_CHARACTERS] for at in range(0, len(digits), _TOKEN_CHARACTERS))
+    return " ".join(digits[offset : offset + _TOKEN_CHARACTERS] for offset in range(0, len(digits), _TOKEN_CHARACTERS))
 
 
 def facet_text(token: str) -> str:

@@ -203,8 +203,8 @@ class Matcher:
 
     def _begins(self, word: str) -> bool:
         # No prefix begins with another one, so only the last prefix that sorts before the word can match it.
-        at = bisect_right(self.beginnings, word)
-        return at > 0 and word.startswith(self.beginnings[at - 1])
+        index = bisect_right(self.beginnings, word)
+        return index > 0 and word.startswith(self.beginnings[index - 1])
 
     def _inside(self, run: str, start: int) -> list[Span]:
         if not self.runs:
@@ -239,8 +239,8 @@ def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[s
     """
     unlikely: set[str] = set()
     likely: set[str] = set()
-    for at, word in enumerate(words, 1):
-        sought = QueryWord(word, False, is_open and at == len(words), len(word) >= ONE_ERROR_FROM)
+    for index, word in enumerate(words, 1):
+        sought = QueryWord(word, False, is_open and index == len(words), len(word) >= ONE_ERROR_FROM)
         near = {each for each in hit_words if sought.matches(each) or sought.errors_to(each) <= sought.max_errors}
         far = {each for each in near if is_unlikely_typo(word, each)}
         likely |= near - far
@@ -308,11 +308,11 @@ def crop_window(text: str, spans: list[Span], words: int) -> Span:
 def _best_unit(units: list[Span], spans: list[Span], words: int) -> int:
     if not spans:
         return 0
-    first_units, at = [], 0
+    first_units, index = [], 0
     for first, _last in spans:
-        while at + 1 < len(units) and units[at + 1][0] <= first:
-            at += 1
-        first_units.append(at)
+        while index + 1 < len(units) and units[index + 1][0] <= first:
+            index += 1
+        first_units.append(index)
     reach = words - words // 3
     best, best_count, end = 0, 0, 0
     for begin, unit in enumerate(first_units):

@@ -80,14 +80,14 @@ class QueryWord:
 
     def occurs_in(self, lowered: str) -> bool:
         """Whether a lower-case text contains the word; a false result is not reliable for text with accents."""
-        at = lowered.find(self.word)
+        offset = lowered.find(self.word)
         if self.is_run:
-            return at >= 0
-        while at >= 0:
-            end = at + len(self.word)
-            if not lowered[at - 1 : at].isalnum() and (self.is_open or not lowered[end : end + 1].isalnum()):
+            return offset >= 0
+        while offset >= 0:
+            end = offset + len(self.word)
+            if not lowered[offset - 1 : offset].isalnum() and (self.is_open or not lowered[end : end + 1].isalnum()):
                 return True
-            at = lowered.find(self.word, at + 1)
+            offset = lowered.find(self.word, offset + 1)
         return False
 
     def errors_to(self, other: str) -> int:
@@ -229,9 +229,10 @@ class WordSearch:
                 matched_words.update(sought.similar_in(all_words))
         typed = [part.words[0] for part in self.parts if len(part.words) == 1 and not (part.phrase or part.excluded)]
         matched_words.update(
-            {"".join(typed[at : at + size]) for size in (2, 3) for at in range(len(typed) - size + 1)} & all_words
+            {"".join(typed[offset : offset + size]) for size in (2, 3) for offset in range(len(typed) - size + 1)}
+            & all_words
         )
-        halves = {(word[:at], word[at:]) for word in set(typed) - all_words for at in range(1, len(word))}
+        halves = {(word[:offset], word[offset:]) for word in set(typed) - all_words for offset in range(1, len(word))}
         halves = {pair for pair in halves if all_words.issuperset(pair)}
         if halves:
             matched_words.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
@@ -244,9 +245,9 @@ class WordSearch:
         forgiving = sum(len(part.words) for part in self.parts) <= MAX_CORRECTED_WORDS
         by_word = {}
         for part in parts:
-            for at, word in enumerate(part.words, 1):
+            for index, word in enumerate(part.words, 1):
                 is_run = UNSPACED_RUN.match(word) is not None
-                is_open = part is self.parts[-1] and at == len(part.words) and not part.phrase
+                is_open = part is self.parts[-1] and index == len(part.words) and not part.phrase
                 mistyped = forgiving and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
                 by_word[word] = QueryWord(word, is_run, is_open, mistyped)
         return list(by_word.values())

@@ -58,13 +58,13 @@ class _TimedSending:
         began = time.monotonic()
         # Slices of a view do not copy the body.
         whole = memoryview(data)
-        for at in range(0, len(whole), _PIECE):
+        for offset in range(0, len(whole), _PIECE):
             seconds_left = began + data.seconds - time.monotonic()
             if seconds_left <= 0:
                 raise BodyNotAccepted
             self.sock.settimeout(seconds_left)
             try:
-                super().send(whole[at : at + _PIECE])  # type: ignore[misc]
+                super().send(whole[offset : offset + _PIECE])  # type: ignore[misc]
             except TimeoutError as error:
                 raise BodyNotAccepted from error
         data.spent_seconds = time.monotonic() - began

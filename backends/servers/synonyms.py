@@ -56,9 +56,9 @@ class SynonymIndex:
         words = tuple(word for part in parts if not part.excluded for word in part.words)
         return [
             phrase
-            for at, word in enumerate(words)
+            for index, word in enumerate(words)
             for searched, others in self.by_first_word.get(word, ())
-            if words[at : at + len(searched)] == searched
+            if words[index : index + len(searched)] == searched
             for phrase in others
         ]
 

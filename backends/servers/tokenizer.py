@@ -305,7 +305,7 @@ def folded_forms(word: str) -> tuple[str, ...]:
     for form in forms_of(word):
         parts = [fold_word(part) for part in form.split()]
         forms |= dict.fromkeys(parts)
-        forms |= dict.fromkeys("".join(parts[at:]) for at in range(1, len(parts) - 1))
+        forms |= dict.fromkeys("".join(parts[index:]) for index in range(1, len(parts) - 1))
     return tuple(forms)
 
 

@@ -143,8 +143,8 @@ class TypesenseBackend(ServerBackend):
             # Without IDs nothing is deleted, but a missing collection must still raise an error.
             if not keys:
                 self._transport.get(_path(name), dict)
-            for at in range(0, len(keys), _DELETE_IDS):
-                condition = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
+            for start in range(0, len(keys), _DELETE_IDS):
+                condition = f"id:=[{','.join(keys[start : start + _DELETE_IDS])}]"
                 response = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))
                 _expect(isinstance(response["num_deleted"], int))
                 path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={condition}"

@@ -177,19 +177,19 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
 
 def _expressions(filters: str) -> Iterator[tuple[int, str]]:
     """Yield the conditions of a filter, split where Typesense splits them, each with its position."""
-    at = 0
-    while at < len(filters):
-        if (end := _ENDS.match(filters, at)) is not None:
-            at = end.end()
+    offset = 0
+    while offset < len(filters):
+        if (end := _ENDS.match(filters, offset)) is not None:
+            offset = end.end()
             continue
-        if filters[at] == " ":
-            at += 1
+        if filters[offset] == " ":
+            offset += 1
             continue
-        start, quoted = at, False
-        at += 1
-        while at < len(filters):
-            quoted ^= filters[at] == "`"
-            if not quoted and _ENDS.match(filters, at):
+        start, quoted = offset, False
+        offset += 1
+        while offset < len(filters):
+            quoted ^= filters[offset] == "`"
+            if not quoted and _ENDS.match(filters, offset):
                 break
-            at += 1
-        yield start, filters[start:at]
+            offset += 1
+        yield start, filters[start:offset]

@@ -106,9 +106,9 @@ def find_page_hits(
             pages = min(pages, -(-(total - len(found_hits)) // PER_PAGE))
         part = ask([
             compiled.value_search(
-                page=read + at, per_page=PER_PAGE, pins=pins, facet_values=0 if read else FACET_VALUES
+                page=read + number, per_page=PER_PAGE, pins=pins, facet_values=0 if read else FACET_VALUES
             )
-            for at in range(1, pages + 1)
+            for number in range(1, pages + 1)
         ])  # fmt: skip
         results += part
         read += pages

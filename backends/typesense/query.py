@@ -87,7 +87,7 @@ class CompiledQuery:
         """Return a search of the ``/multi_search``: one page, with facets if ``facet_values`` is not 0."""
         search = {**self.common, "page": str(page), "per_page": str(per_page)}
         if pins:
-            search["pinned_hits"] = ",".join(f"{encode_id(id)}:{at}" for at, id in enumerate(pins, 1))
+            search["pinned_hits"] = ",".join(f"{encode_id(id)}:{index}" for index, id in enumerate(pins, 1))
         names = [name for pair in self.facets.values() for name in pair if name is not None]
         if facet_values and names:
             search |= {"facet_by": ",".join(dict.fromkeys(names)), "max_facet_values": str(facet_values)}

@@ -113,7 +113,7 @@ def start_session(
 def _shortened(address: str) -> str:
     """``"192.0.2.7" -> "192.0.2.0/24"``; IPv6 clients are already identified by network."""
     try:
-        # Enough for members to detect_language their sessions, without storing personal data that is not needed.
+        # Enough for members to recognize their sessions, without storing personal data that is not needed.
         return str(ipaddress.IPv4Network(f"{address}/24", strict=False))
     except ValueError:
         return address

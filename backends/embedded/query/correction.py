@@ -28,15 +28,15 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
         condition: Condition on the documents; some document that meets it contains all words of the query.
     """
     required = resolved.required
-    candidates = {at: _replacements(resolved, term) for at, term in enumerate(required)}
-    candidates = {at: variants for at, variants in candidates.items() if variants}
+    candidates = {index: _replacements(resolved, term) for index, term in enumerate(required)}
+    candidates = {index: variants for index, variants in candidates.items() if variants}
     if not candidates:
         return None
     chosen = _chosen_together(resolved, condition, candidates)
     changed = {
         old: as_written(resolved, new)
-        for at, variant in chosen.items()
-        for old, new in zip(required[at].query_term.terms, variant.terms, strict=True)
+        for index, variant in chosen.items()
+        for old, new in zip(required[index].query_term.terms, variant.terms, strict=True)
         if old != new
     }
 
@@ -68,21 +68,21 @@ def _chosen_together(
 ) -> dict[int, TermVariant]:
     """Choose one candidate for each position so that some document contains all of them."""
     clauses: dict[int, tantivy.Query] = {
-        at: term.query for at, term in enumerate(resolved.required) if term.query is not None
+        index: term.query for index, term in enumerate(resolved.required) if term.query is not None
     }
     others = [*required_clauses(resolved), *([] if condition is None else [(Must, condition)])]
     # A variant exists in the index, so without other clauses some document contains it, and nothing is counted.
     is_alone = len(clauses) == 1 and not others
     chosen: dict[int, TermVariant] = {}
-    for at, variants in candidates.items():
-        chosen[at] = variants[0]
+    for index, variants in candidates.items():
+        chosen[index] = variants[0]
         for variant in variants if len(variants) > 1 and not is_alone else ():
             query = resolved.queries.for_variant(variant)
             if query is None:
                 continue
-            together = [*((Must, each) for each in (clauses | {at: query}).values()), *others]
+            together = [*((Must, each) for each in (clauses | {index: query}).values()), *others]
             if resolved.snapshot.count(tantivy.Query.boolean_query(together)):
-                chosen[at], clauses[at] = variant, query
+                chosen[index], clauses[index] = variant, query
                 break
     return chosen
 

@@ -15,12 +15,12 @@ from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query import reranking
 from backends.embedded.query.addresses import address_query
 from backends.embedded.query.correction import as_written
+from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
-from backends.embedded.query.explaining import Explained
 from backends.embedded.results.highlighting import HighlightTerms
 from backends.field_rules import searched_fields
 from backends.query import MATCH_ALL, SearchQuery

@@ -186,9 +186,9 @@ class Ranks:
         recencies, changes = self._recencies(addresses), values(UPDATED_AT, addresses)
         scores = [score * factor[rank] * recent for score, rank, recent in zip(words, ranks, recencies, strict=True)]
         ordered = sorted(
-            zip([-score for score in scores], [at or 0 for at in changes], range(len(scores)), strict=True)
+            zip([-score for score in scores], [change or 0 for change in changes], range(len(scores)), strict=True)
         )
-        return RankedHits([(-score, addresses[at]) for score, _, at in ordered], match_count(best))
+        return RankedHits([(-score, addresses[index]) for score, _, index in ordered], match_count(best))
 
     def factors(self, address: tantivy.DocAddress) -> Factors:
         """Return the factors of one hit."""

@@ -25,7 +25,7 @@ def order_ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> l
         return hits
     changes = searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
     keys = [(-score, change or 0) for (score, _), change in zip(hits, changes, strict=True)]
-    return [hits[at] for at in sorted(range(len(hits)), key=keys.__getitem__)]
+    return [hits[index] for index in sorted(range(len(hits)), key=keys.__getitem__)]
 
 
 def rerank(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:

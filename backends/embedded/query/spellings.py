@@ -123,8 +123,8 @@ def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_l
 
 def suspended(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     """Yield the words by which documents shorten a compound (``hauptschule``: *Haupt- und Realschule*)."""
-    for at in range(_MIN_SUSPENDED_LETTERS, len(word) - _MIN_SUSPENDED_LETTERS + 1):
-        head, part = word[:at], word[at:]
+    for offset in range(_MIN_SUSPENDED_LETTERS, len(word) - _MIN_SUSPENDED_LETTERS + 1):
+        head, part = word[:offset], word[offset:]
         if not snapshot.max_doc_frequency(fields, head):
             continue
         for field, conjunction in product(fields, _CONJUNCTIONS):
@@ -172,9 +172,9 @@ def _parts(word: str) -> Iterator[tuple[str, str]]:
             if word.startswith(elided) and len(rest) >= _MIN_ELIDED_REST and rest[0] in _AFTER_ELIDED:
                 yield elided, rest
     elif _HEBREW.fullmatch(word):
-        for at in range(1, len(word) - 1):
-            if word[at - 1] in _WITH_GERESH:
-                yield word[:at], word[at:]
+        for offset in range(1, len(word) - 1):
+            if word[offset - 1] in _WITH_GERESH:
+                yield word[:offset], word[offset:]
 
 
 def with_endings(snapshot: Snapshot, pair: str, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -128,7 +128,9 @@ class ResolvedQuery:
     def phrase_variants(self, phrase: Phrase) -> list[TermVariant]:
         """The spellings in which documents may contain a quoted phrase, as typed first."""
         spellings = spellings_of_phrase(self.snapshot, phrase.terms, tuple(self.queries.fields))
-        variants = [TermVariant(terms, 1.0, words=() if at else phrase.words) for at, terms in enumerate(spellings)]
+        variants = [
+            TermVariant(terms, 1.0, words=() if index else phrase.words) for index, terms in enumerate(spellings)
+        ]
         if "zh" in self.snapshot.languages:
             others = {Phrase.of(text): None for text in in_both_scripts(" ".join(phrase.words))}
             variants += [TermVariant(each.terms, 1.0, words=each.words) for each in others if each != phrase]
@@ -239,23 +241,23 @@ class _Resolver:
         if all(stops):
             stops = [False] * len(terms)
         others = self._synonyms(terms, synonyms)
-        for at, variants in self._concatenated(parsed):
-            others[at] += variants
-        for at, joined in enumerate(self._joined(parsed, text)):
-            others[at] += [TermVariant((word,), self.ranking.concatenated) for word in joined]
+        for index, variants in self._concatenated(parsed):
+            others[index] += variants
+        for index, joined in enumerate(self._joined(parsed, text)):
+            others[index] += [TermVariant((word,), self.ranking.concatenated) for word in joined]
         expensive = 0
-        for at, term in enumerate(terms):
-            is_last = at == len(terms) - 1 and parsed.last_term_is_prefix
-            allowed = not stops[at] and expensive < self.ranking.max_expensive_terms
+        for index, term in enumerate(terms):
+            is_last = index == len(terms) - 1 and parsed.last_term_is_prefix
+            allowed = not stops[index] and expensive < self.ranking.max_expensive_terms
             expansion = expand(self.snapshot, term, self.fields, self.languages, is_last, allowed, self.ranking)
             expensive += expansion.expensive
-            within = [] if stops[at] else self._within_words(term, expansion, is_last)
+            within = [] if stops[index] else self._within_words(term, expansion, is_last)
             if within:
                 # The word exists, so that it isn't mistyped.
                 right = tuple(variant for variant in expansion.variants if not variant.is_correction)
                 expansion = replace(expansion, variants=right)
-                others[at] += within
-            yield self._resolved(term, expansion, not stops[at], others[at])
+                others[index] += within
+            yield self._resolved(term, expansion, not stops[index], others[index])
 
     def _within_words(self, term: QueryTerm, expansion: Expansion, is_last: bool) -> list[TermVariant]:
         """Return the variants in which a word is a part of another one."""
@@ -325,8 +327,8 @@ class _Resolver:
                     for other in phrases
                     for terms, words in self._inflected(other)
                 ]
-                for at in range(start, end + 1):
-                    variants_by_term[at] += variants
+                for index in range(start, end + 1):
+                    variants_by_term[index] += variants
                 if not beginnings:
                     break
         return variants_by_term

@@ -88,7 +88,9 @@ def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> li
 
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
     """Return terms that equal the word with two neighboring letters swapped, most frequent first."""
-    candidates = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)} - {word}
+    candidates = {
+        word[:offset] + word[offset + 1] + word[offset] + word[offset + 2 :] for offset in range(len(word) - 1)
+    } - {word}
     return _by_frequency(_existing_terms(snapshot, fields, candidates))
 
 
@@ -110,8 +112,8 @@ def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortes
     """The best split of a rare word into two known consecutive words (``setup``: ``set up``), if there is one."""
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
-    for at in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
-        parts = (word[:at], word[at:])
+    for offset in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
+        parts = (word[:offset], word[offset:])
         count = 0
         for field in fields:
             first = frequency(field, parts[0])
@@ -133,10 +135,10 @@ def split_before_form(
         forms_of: Returns known words of which a word may be another form.
     """
     counts: dict[tuple[str, str], int] = {}
-    for at in range(2, min(existing_prefix_length(snapshot, fields, word), len(word) - 2) + 1):
-        first = word[:at]
+    for offset in range(2, min(existing_prefix_length(snapshot, fields, word), len(word) - 2) + 1):
+        first = word[:offset]
         if snapshot.max_doc_frequency(fields, first):
-            for pair in ((first, form) for form in forms_of(word[at:])):
+            for pair in ((first, form) for form in forms_of(word[offset:])):
                 if follow_each_other(snapshot, pair, fields):
                     counts[pair] = min(snapshot.max_doc_frequency(fields, part) for part in pair)
     return max(counts, key=counts.__getitem__, default=None)
@@ -177,8 +179,8 @@ def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")
     end = len(word) if end is None else end
     edited: set[str] = set()
-    for at in range(start, end):
-        head, tail = word[:at], word[at:]
+    for offset in range(start, end):
+        head, tail = word[:offset], word[offset:]
         edited.add(head + tail[1:])
         if len(tail) > 1:
             edited.add(head + tail[1] + tail[0] + tail[2:])
@@ -226,16 +228,20 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
 def _begins_nearly(word: str, term: str, shared: int) -> bool:
     """Whether a term, whose first ``shared`` letters equal the word's, begins with the word except for one error."""
     size = len(word)
-    at = shared
-    while at < size and at < len(term) and word[at] == term[at]:
-        at += 1
-    rest = word[at + 1 :]
+    offset = shared
+    while offset < size and offset < len(term) and word[offset] == term[offset]:
+        offset += 1
+    rest = word[offset + 1 :]
     return (
-        at >= size
-        or term.startswith(rest, at + 1)
-        or term.startswith(word[at:], at + 1)
-        or term.startswith(rest, at)
-        or (at + 1 < size and term[at : at + 2] == word[at + 1] + word[at] and term.startswith(word[at + 2 :], at + 2))
+        offset >= size
+        or term.startswith(rest, offset + 1)
+        or term.startswith(word[offset:], offset + 1)
+        or term.startswith(rest, offset)
+        or (
+            offset + 1 < size
+            and term[offset : offset + 2] == word[offset + 1] + word[offset]
+            and term.startswith(word[offset + 2 :], offset + 2)
+        )
     )
 
 

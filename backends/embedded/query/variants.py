@@ -408,16 +408,16 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
     terms = query_term.terms
     counts = [snapshot.max_doc_frequency(fields, term) for term in terms]
     rare = [
-        at
-        for at, count in enumerate(counts)
+        index
+        for index, count in enumerate(counts)
         if count < ranking.typo_max_doc_freq
-        and len(terms[at]) >= ranking.part_error_from
-        and may_be_mistyped(terms[at])
+        and len(terms[index]) >= ranking.part_error_from
+        and may_be_mistyped(terms[index])
     ]
     if not rare:
         return None
     rarest = min(rare, key=counts.__getitem__)
-    others_exist = all(count for at, count in enumerate(counts) if at != rarest)
+    others_exist = all(count for index, count in enumerate(counts) if index != rarest)
     return rarest if others_exist and not follow_each_other(snapshot, terms, fields) else None
 
 

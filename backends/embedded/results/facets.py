@@ -176,8 +176,8 @@ class _Counting:
         names = list(aggregations)
         step = max(1, MAX_BUCKETS // buckets) if buckets else len(names)
         aggregated: dict[str, Any] = {}
-        for at in range(0, len(names), step or 1):
-            part = {name: aggregations[name] for name in names[at : at + step]}
+        for start in range(0, len(names), step or 1):
+            part = {name: aggregations[name] for name in names[start : start + step]}
             aggregated |= self.snapshot.searcher.aggregate(query or self.query, part)
         return aggregated
 

@@ -112,24 +112,24 @@ def fold_text(text: str) -> tuple[str, OffsetMap | None]:
         return folded, None
     parts: list[str] = []
     offsets = OffsetMap()
-    at = length = 0
+    offset = length = 0
     for match in _MOVING_RUN.finditer(folded):
         start, end = match.span()
-        if start > at:
+        if start > offset:
             # A mark can change the letter before it, so that letter is folded together with the run.
             start -= 1
-        offsets.add(length, at, moves=True)
-        parts.append(folded[at:start])
-        length += start - at
+        offsets.add(length, offset, moves=True)
+        parts.append(folded[offset:start])
+        length += start - offset
         fold_run = _fold_run if end - start < _MIN_UNCACHED_RUN else _fold_run.__wrapped__
         for letters, size in fold_run(text[start:end]):
             offsets.add(length, start, moves=False)
             parts.append(letters)
             length += len(letters)
             start += size
-        at = end
-    offsets.add(length, at, moves=True)
-    parts.append(folded[at:])
+        offset = end
+    offsets.add(length, offset, moves=True)
+    parts.append(folded[offset:])
     return "".join(parts), offsets
 
 

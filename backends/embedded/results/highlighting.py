@@ -149,10 +149,10 @@ class TermMatches:
             return self
         written = words.decode("utf-8", "surrogatepass").split("\n")
         numbers: dict[str, int] = {}
-        for at in sorted(_lines_with(first_terms, letters)):
-            number = self._number_of(_terms_of_forms(written[at]))
+        for index in sorted(_lines_with(first_terms, letters)):
+            number = self._number_of(_terms_of_forms(written[index]))
             if number is not None:
-                numbers[fold_text(written[at])[0]] = number
+                numbers[fold_text(written[index])[0]] = number
         starts = tuple(self._highlight_terms.prefixes)
         words_by_form = {
             word: number
@@ -174,7 +174,9 @@ class TermMatches:
                     if term.startswith(prefix):
                         return number
             for sequence, number in self._highlight_terms.sequences.items():
-                if any(form[at : at + len(sequence)] == sequence for at in range(len(form) - len(sequence) + 1)):
+                if any(
+                    form[offset : offset + len(sequence)] == sequence for offset in range(len(form) - len(sequence) + 1)
+                ):
                     return number
         return None
 

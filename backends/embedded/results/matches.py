@@ -174,16 +174,16 @@ def find_matches_in_each(texts: Sequence[str], match_terms: MatchTerms) -> list[
         folded_texts, offset_maps = map(list, zip(*map(fold_text, texts), strict=True))
         folded, sizes = _BETWEEN_TEXTS.join(folded_texts), list(map(len, folded_texts))
     matches_by_text: list[list[Match]] = [[] for _ in texts]
-    at, start, end = -1, 0, -_BETWEEN_CHARS
+    index, start, end = -1, 0, -_BETWEEN_CHARS
     for first, last, number in _find_all(folded, match_terms, 0, len(folded), MAX_MATCHES * len(texts)):
         while first >= end:
-            at += 1
+            index += 1
             start = end + _BETWEEN_CHARS
-            end = start + sizes[at]
-        matches_by_text[at].append((first - start, last - start, number))
-    for at, offsets in enumerate(offset_maps):
+            end = start + sizes[index]
+        matches_by_text[index].append((first - start, last - start, number))
+    for index, offsets in enumerate(offset_maps):
         if offsets is not None:
-            matches_by_text[at] = offsets.to_original(matches_by_text[at])
+            matches_by_text[index] = offsets.to_original(matches_by_text[index])
     return matches_by_text
 
 
@@ -210,24 +210,24 @@ def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typ
     for match_term in match_terms.words:
         # A prefix may match a longer word before the typed word; a whole word is always, or never, as typed.
         prefers_typed = match_term.is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
-        at = folded.find(match_term.text)
-        while at >= 0:
-            end = ends[bisect_right(starts, at) - 1]
-            _find_first(folded, match_term, at, end, typed if prefers_typed else None, matches)
-            at = folded.find(match_term.text, end)
+        offset = folded.find(match_term.text)
+        while offset >= 0:
+            end = ends[bisect_right(starts, offset) - 1]
+            _find_first(folded, match_term, offset, end, typed if prefers_typed else None, matches)
+            offset = folded.find(match_term.text, end)
     for sequence, number in match_terms.sequences.items():
         matches += _find_sequence(folded, sequence, number, 0, len(folded), MAX_MATCHES)
     return matches
 
 
 def _find_first(
-    folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None, matches: list[Match]
+    folded: str, match_term: MatchTerm, offset: int, stop: int, typed: Set[str] | None, matches: list[Match]
 ) -> None:
     """Add the first match that begins before ``stop``, and if requested, the first one among ``typed``."""
     first = len(matches)
-    while at >= 0:
+    while offset >= 0:
         count_before = len(matches)
-        _find(folded, match_term, at, stop, matches, 1)
+        _find(folded, match_term, offset, stop, matches, 1)
         if len(matches) == count_before or typed is None:
             return
         start, end, _ = matches[-1]
@@ -236,7 +236,7 @@ def _find_first(
             matches.pop()
         if is_typed:
             return
-        at = folded.find(match_term.text, end, stop)
+        offset = folded.find(match_term.text, end, stop)
 
 
 class FoldedText:
@@ -357,9 +357,9 @@ def _find_sequence(
     return matches
 
 
-def _is_inside(folded: str, at: int) -> bool:
+def _is_inside(folded: str, offset: int) -> bool:
     """Whether a position is inside a word of a script with spaces."""
-    return 0 < at < len(folded) and _IS_WORD_CHARACTER[folded[at - 1]] and _IS_WORD_CHARACTER[folded[at]]
+    return 0 < offset < len(folded) and _IS_WORD_CHARACTER[folded[offset - 1]] and _IS_WORD_CHARACTER[folded[offset]]
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:

@@ -202,13 +202,13 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
     counts = dict.fromkeys([number for _, _, number in found_matches], 0)
     different = 0
     last, count = -1, len(found_matches)
-    for at, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
-        while last + 1 < count and (last < at or found_matches[last + 1][1] - start <= width):
+    for index, (start, _, number) in enumerate(found_matches[:_MAX_STARTS]):
+        while last + 1 < count and (last < index or found_matches[last + 1][1] - start <= width):
             last += 1
             added = found_matches[last][2]
             different += not counts[added]
             counts[added] += 1
-        quality = (different, last - at)
+        quality = (different, last - index)
         if quality > best_value or best is None:
             best, best_value = (start, found_matches[last][1]), quality
         counts[number] -= 1
@@ -223,8 +223,8 @@ def _best_stretch(found_matches: list[Match], words: int, text: str | None = Non
 
 def _find_prose(found_matches: list[Match], width: int, text: str, different: int) -> _Fragment | None:
     """Return the first fragment in prose with this number of different words."""
-    for at, (start, _, _) in enumerate(found_matches[:_MAX_COMPARED]):
-        near = [match for match in found_matches[at : at + _MAX_COMPARED] if match[1] - start <= width]
+    for index, (start, _, _) in enumerate(found_matches[:_MAX_COMPARED]):
+        near = [match for match in found_matches[index : index + _MAX_COMPARED] if match[1] - start <= width]
         if near and len({number for _, _, number in near}) == different:
             end = near[-1][1]
             if is_prose(text[max(0, start - _PROSE_CHARS) : end + _PROSE_CHARS]):

@@ -102,7 +102,7 @@ class Sorter:
             addresses += self._page(without, depth + 1, max(0, offset - group_range.present), limit - len(addresses))
         return addresses
 
-    # --- which groups group_range into the page
+    # --- which groups overlap the page
 
     def _texts(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _GroupRange:
         if offset > FAR_OFFSET:
@@ -201,15 +201,15 @@ class Sorter:
 
 def _group_range(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _GroupRange:
     """Return the adjacent groups that overlap the page; ``passed`` documents come before the first group."""
-    first, at = 0, passed
-    while first < len(groups) and at + groups[first][1] <= offset:
-        at += groups[first][1]
+    first, position = 0, passed
+    while first < len(groups) and position + groups[first][1] <= offset:
+        position += groups[first][1]
         first += 1
-    last, end = first, at
+    last, end = first, position
     while last < len(groups) and end < offset + limit:
         end += groups[last][1]
         last += 1
-    return _GroupRange(groups[first:last], at, present)
+    return _GroupRange(groups[first:last], position, present)
 
 
 def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
