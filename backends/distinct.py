@@ -109,7 +109,7 @@ def texts_of(value: Any) -> list[str]:
     """Return the values in a document's field as texts, one for each member of a list."""
     if value is None:
         return []
-    return [value_text(each) for each in (value if isinstance(value, list | tuple) else (value,))]
+    return [value_text(item) for item in (value if isinstance(value, list | tuple) else (value,))]
 
 
 def _rank(preferred: Preferred, texts: Sequence[str]) -> VersionKey | None:

@@ -206,19 +206,19 @@ def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
     """Return the sections that represent the page itself: all with its title, or the only one of level 1."""
     top = [section for section in sections if section.level == 1]
     lowered_title = title.lower()
-    return [each for each in sections if top == [each] or each.title.lower() == lowered_title]
+    return [section for section in sections if top == [section] or section.title.lower() == lowered_title]
 
 
 def path_to(section: Section, sections: Iterable[Section], page: Collection[Section]) -> tuple[str, ...]:
     """Titles of a section's enclosing sections, the outermost first, excluding the sections in ``page``."""
     above: list[Section] = []
-    for each in sections:
-        while above and above[-1].level >= each.level:
+    for other in sections:
+        while above and above[-1].level >= other.level:
             above.pop()
-        if each == section:
+        if other == section:
             break
-        above.append(each)
-    return tuple(each.title for each in above if each not in page)
+        above.append(other)
+    return tuple(enclosing.title for enclosing in above if enclosing not in page)
 
 
 def section_url(url: str, section: Section) -> str:
@@ -228,7 +228,7 @@ def section_url(url: str, section: Section) -> str:
 
 def section_text(content: str, section: Section, sections: Iterable[Section]) -> str:
     """Return the text of a section, without its title if the text begins with it."""
-    end = next((each.start for each in sections if each.start > section.start), len(content))
+    end = next((other.start for other in sections if other.start > section.start), len(content))
     return content[section.start : end].removeprefix(section.title).strip()
 
 
@@ -242,12 +242,12 @@ def _is_in(content: str, section: Section) -> bool:
 
 
 def _sections_with(
-    content: str, sections: Sequence[Section], words: WordLocator, sought_words: frozenset[int]
+    content: str, sections: Sequence[Section], words: WordLocator, numbers: frozenset[int]
 ) -> list[_MatchingSection]:
     """Return the sections that contain some words, in order, and the text before them."""
     by_index: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
-    for start, end, word in words.first_matches_in(content, [0, *starts], sought_words):
+    for start, end, word in words.first_matches_in(content, [0, *starts], numbers):
         index = bisect_right(starts, start) - 1
         matching = by_index.get(index)
         if matching is None:
@@ -257,8 +257,8 @@ def _sections_with(
         if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
             matching.titled.append(written)
     for index, section in enumerate(sections):
-        if not _is_in(content, section) and (titled := words.matches_in(section.title, sought_words)):
-            own = by_index.setdefault(index, _MatchingSection(section))
-            own.titled.extend((section.title[start:end], word) for start, end, word in titled)
-            own.written.extend(own.titled)
+        if not _is_in(content, section) and (titled := words.matches_in(section.title, numbers)):
+            section_match = by_index.setdefault(index, _MatchingSection(section))
+            section_match.titled.extend((section.title[start:end], word) for start, end, word in titled)
+            section_match.written.extend(section_match.titled)
     return [by_index[index] for index in sorted(by_index)]

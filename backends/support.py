@@ -76,7 +76,7 @@ class EngineSupport(dict[str, Support]):
 
     def __init__(self, table: Mapping[str, Support]):
         super().__init__(table)
-        attributes = {each.name: each for each in fields(SearchQuery)}
+        attributes = {attribute.name: attribute for attribute in fields(SearchQuery)}
         if table.keys() != attributes.keys():
             different = ", ".join(sorted(table.keys() ^ attributes.keys()))
             raise TypeError(f"An engine must declare its support of each attribute of SearchQuery; see: {different}")

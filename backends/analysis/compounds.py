@@ -59,9 +59,9 @@ def compound_languages(languages: Iterable[str]) -> Sequence[str]:
 
     Documents in an undetected language are included, unless the query is only in languages without closed compounds.
     """
-    own = tuple(languages)
-    among = tuple(code for code in own if code in _LINKING_LETTERS)
-    return (*among, UNKNOWN) if among or not own else ()
+    all_languages = tuple(languages)
+    compounding = tuple(code for code in all_languages if code in _LINKING_LETTERS)
+    return (*compounding, UNKNOWN) if compounding or not all_languages else ()
 
 
 def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
@@ -128,7 +128,7 @@ def compounds_of(
         return
     # A key begins with the whole word if the word does not begin with its stem (*ikkuna*: *iku*).
     within = {_ANY_HEAD + term, *stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
-    endings = {form[len(_ANY_HEAD) :][::-1] for each in within for form in stem_with_articles(language, each)}
+    endings = {form[len(_ANY_HEAD) :][::-1] for stemmed in within for form in stem_with_articles(language, stemmed)}
     for ending in sorted(endings):
         for key, count in list_keys(ending):
             base, _, inflection = key.partition("|")

@@ -93,7 +93,9 @@ _MIN_STEM_LETTERS = 3
 _VOWELS = frozenset("aeiouy")
 _SAMPLE_CHARS = 600
 _LETTERS = tuple(
-    (code, re.compile(f"[{each.letters}]"), each.letters_share) for code, each in LANGUAGES.items() if each.letters
+    (code, re.compile(f"[{record.letters}]"), record.letters_share)
+    for code, record in LANGUAGES.items()
+    if record.letters
 )
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
 _WORD = re.compile(rf"(?:[^\W\d_]+|[{INDIAN}]+)+")
@@ -138,8 +140,8 @@ def detect_language(text: str) -> str:
         foreign = beyond_ascii(sample)
     if _BEYOND_LATIN.search(foreign):
         letters = max(1, len(sample) - len(_WORD.sub("", sample)))
-        for language, own, share in _LETTERS:
-            if len(own.findall(foreign)) > letters * share:
+        for language, letters_pattern, share in _LETTERS:
+            if len(letters_pattern.findall(foreign)) > letters * share:
                 return language
     words = _words(sample, foreign)
     ballots = _ballots()
@@ -276,7 +278,7 @@ def stems(language: str, term: str) -> frozenset[str]:
     if not algorithm:
         return frozenset((stem(language, term),))
     possible = set(map(fold, _STEMMERS.get(algorithm).stemWords(_spellings(language, term))))
-    return frozenset(possible.union(*(_without_article(language, each) for each in possible)))
+    return frozenset(possible.union(*(_without_article(language, stemmed) for stemmed in possible)))
 
 
 def stem_with_articles(language: str, noun_stem: str) -> list[str]:

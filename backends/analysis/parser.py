@@ -163,7 +163,7 @@ class ParsedQuery:
             self,
             query_terms=tuple(self.query_terms[index] for index in selected),
             last_term_is_prefix=self.last_term_is_prefix and selected[-1] == count - 1,
-            adjacency_breaks=frozenset(place for place, index in enumerate(selected) if index not in follows),
+            adjacency_breaks=frozenset(new for new, index in enumerate(selected) if index not in follows),
         )
 
 

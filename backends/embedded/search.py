@@ -110,17 +110,17 @@ class _Search:
 
     def explain(self, final: FinalQuery, address: tantivy.DocAddress) -> dict[str, Any]:
         """Explain the position of a hit on the page, as JSON."""
-        place = address_key(address)
-        is_pinned = place in {address_key(pinned) for _, pinned in self._pinned}
+        key = address_key(address)
+        is_pinned = key in {address_key(pinned) for _, pinned in self._pinned}
         is_scored = self.by_relevance and not is_pinned
         factors = Factors()
         explanation_start: dict[str, Any] = {"pinned": is_pinned}
-        if self.ranks is not None and place in self._with_factors:
+        if self.ranks is not None and key in self._with_factors:
             factors = self.ranks.factors(address)
         elif self.ranks is not None and is_scored and not self.ranks.are_neutral:
             explanation_start["beyond_ranks"] = True
-        if place in self._replaced:
-            explanation_start["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[place]).get_first(ID))
+        if key in self._replaced:
+            explanation_start["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[key]).get_first(ID))
         for index, explained in enumerate(final.explained):
             explanation = explained.explain(address, factors, is_scored=is_scored)
             if explanation is not None:
@@ -252,7 +252,7 @@ class _Search:
         self, ranks: Ranks, final: FinalQuery, offset: int, limit: int
     ) -> tuple[list[tantivy.DocAddress], int]:
         """Return the hits ordered by rank, followed by the others by score."""
-        ordered = next((ordered_places for of, ordered_places in self._ordered if of is final), None)
+        ordered = next((ranked for of, ranked in self._ordered if of is final), None)
         if ordered is None:
             ordered = ranks.order(final.query, self.choice.weight, final.ranked)
             self._ordered.append((final, ordered))
@@ -262,12 +262,12 @@ class _Search:
         # Beyond the reordered hits, the page continues with the others in the engine's order.
         if len(addresses) == limit or len(ordered.hits) >= ordered.total:
             return addresses, ordered.total
-        ordered_places = {address_key(address) for _, address in ordered.hits}
+        ordered_keys = {address_key(address) for _, address in ordered.hits}
         best = self.snapshot.searcher.search(final.query, limit=offset + limit, count=False).hits
-        later = [hit for hit in best if address_key(hit[1]) not in ordered_places]
+        later = [hit for hit in best if address_key(hit[1]) not in ordered_keys]
         self._keep_scores(later)
         others = [address for _, address in later]
-        return addresses + others[max(0, offset - len(ordered_places)) :][: limit - len(addresses)], ordered.total
+        return addresses + others[max(0, offset - len(ordered_keys)) :][: limit - len(addresses)], ordered.total
 
     def _record_factors(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
         """Record that these hits' scores were multiplied by factors, so that their explanations include the factors."""

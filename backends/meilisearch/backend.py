@@ -109,7 +109,7 @@ class MeilisearchBackend(ServerBackend):
             while True:
                 params = {"limit": str(_PAGE_SIZE), "offset": str(len(indexes))}
                 page = self._transport.ask("GET", "/indexes", params=params)
-                indexes += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
+                indexes += [(text_in(listed["uid"]), listed["primaryKey"]) for listed in page["results"]]
                 # An index may be deleted while the pages are read, so that the total is never reached.
                 if len(indexes) >= count_in(page["total"]) or not page["results"]:
                     # Other programs may have indexes on the same server.
@@ -129,8 +129,8 @@ class MeilisearchBackend(ServerBackend):
                 self._transport.wait([self._transport.change(name, "PATCH", f"/indexes/{name}/settings", changes)])
             tasks: list[Task] = []
             shares = 0
-            for batch in batches(orjson.dumps(engine_document(each)) for each in documents):
-                body = [orjson.Fragment(each) for each in batch]
+            for batch in batches(orjson.dumps(engine_document(document)) for document in documents):
+                body = [orjson.Fragment(encoded) for encoded in batch]
                 path, params = f"/indexes/{name}/documents", {"primaryKey": PRIMARY_KEY}
                 tasks.append(self._transport.change(name, "POST", path, body, params=params))
                 shares += time_shares(sum(map(len, batch)))
@@ -158,7 +158,7 @@ class MeilisearchBackend(ServerBackend):
         while True:
             with translated(index), readable():
                 page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE_SIZE, "offset": offset})
-                ids, total = [text_in(each["id"]) for each in page["results"]], count_in(page["total"])
+                ids, total = [text_in(document["id"]) for document in page["results"]], count_in(page["total"])
             yield from ids
             offset += _PAGE_SIZE
             if offset >= total or not ids:

@@ -43,8 +43,8 @@ class MeilisearchKeys:
 
     def revoke(self, reference: str) -> None:
         """Delete every key with this reference."""
-        for place in [place for place in self._parents if place[1] == reference]:
-            self._parents.pop(place, None)
+        for cached in [pair for pair in self._parents if pair[1] == reference]:
+            self._parents.pop(cached, None)
         mark = f"{_MARK} {reference} "
         for key in [key for key in self._listed() if str(key.get("name")).startswith(mark)]:
             try:

@@ -158,7 +158,7 @@ class DistinctHits:
             ask: Runs a query and returns its hits.
         """
         preferred = preference(self.query)
-        values = {value: None for each in hits if (value := self._value(each)) is not None}
+        values = {value: None for hit in hits if (value := self._value(hit)) is not None}
         if preferred is None or not values:
             return hits
         field = self.compiled.distinct
@@ -176,13 +176,13 @@ class DistinctHits:
                 if (value := distinct_value(of_value)) in values and value is not None
             ],
         )
-        ids = set(chosen.values()) - {each["id"] for each in hits}
+        ids = set(chosen.values()) - {hit["id"] for hit in hits}
         if not ids:
             return hits
         fetched = ask(self.compiled.by_ids(sorted(ids)))
-        by_id = {each["id"]: each for each in (*hits, *fetched)}
-        pairs = [(by_id[chosen.get(self._value(each) or "", each["id"])], each["id"]) for each in hits]
-        return [each if each["id"] == best else {**each, PREFERRED_OVER: best} for each, best in pairs]
+        by_id = {hit["id"]: hit for hit in (*hits, *fetched)}
+        pairs = [(by_id[chosen.get(self._value(hit) or "", hit["id"])], hit["id"]) for hit in hits]
+        return [hit if hit["id"] == best else {**hit, PREFERRED_OVER: best} for hit, best in pairs]
 
     def _value(self, hit: EngineHit) -> str | None:
         return distinct_value(orjson.loads(hit["_doc"]).get(self.compiled.distinct))

@@ -130,11 +130,11 @@ class CompiledQuery:
         # Meilisearch applies an order before the quality of matches, so the best match would not come first.
         return {name: value for name, value in query.items() if name != "sort"}
 
-    def word_query(self, sought: QueryWord) -> dict[str, Any]:
+    def word_query(self, query_word: QueryWord) -> dict[str, Any]:
         """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         # In quotes, Meilisearch forgives no typing errors and completes no words.
-        q = sought.word if sought.is_open else f'"{sought.word}"'
+        q = query_word.word if query_word.is_open else f'"{query_word.word}"'
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 
 
@@ -164,7 +164,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         filters.append(compile_filter(condition, query, filterable))
     searched = searched_fields(query)
     if folded:
-        searched = tuple(each for name in searched for each in (name, FOLDED_FIELDS[name]))
+        searched = tuple(field for name in searched for field in (name, FOLDED_FIELDS[name]))
     if query.text != MATCH_ALL and not (parts and searched):
         filters.append(NOTHING)
     elif query.fields and parts:
@@ -212,7 +212,7 @@ def attribute(name: str) -> str:
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
     """Return a filter for documents with these ids, or for all others."""
-    return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(each)) for each in ids)}]'
+    return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(id)) for id in ids)}]'
 
 
 def quoted(text: str) -> str:
@@ -231,7 +231,9 @@ def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> st
             return f"NOT ({compile_filter(node.operand, query, filterable)})"
         case And() | Or():
             joint = " AND " if isinstance(node, And) else " OR "
-            return "(" + joint.join(f"({compile_filter(each, query, filterable)})" for each in node.operands) + ")"
+            return (
+                "(" + joint.join(f"({compile_filter(operand, query, filterable)})" for operand in node.operands) + ")"
+            )
     condition = _id_condition(node) if node.field == "id" else _condition(node, filterable)
     needed = f"_n_{node.field}" if _compares(node) and node.field in query.kinds else node.field
     if needed in STANDARD_FIELDS or needed in filterable:
@@ -258,13 +260,13 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
         case Presence():
             return f"{name} {'EXISTS' if node.test == 'exists' else 'IS NULL' if node.test == 'null' else 'IS EMPTY'}"
         case OneOf():
-            values = [value for each in node.values if each.strip() and (value := _equal(node.field, each)) is not None]
+            values = [value for text in node.values if text.strip() and (value := _equal(node.field, text)) is not None]
             tests = [f"{name} IN [{', '.join(values)}]"] if values else []
-            if not all(each.strip() for each in node.values):
+            if not all(text.strip() for text in node.values):
                 tests.append(_blank_filter(node.field, filterable))
             return f"({' OR '.join(tests)})" if tests else NOTHING
         case Between():
-            low, high = (_bound(node.field, each, node.position) for each in (node.low, node.high))
+            low, high = (_bound(node.field, bound, node.position) for bound in (node.low, node.high))
             return f"{name} {low} TO {high}"
     if node.operator in ("=", "!=") and not node.value.strip():
         return f"{'NOT ' if node.operator == '!=' else ''}{_blank_filter(node.field, filterable)}"

@@ -19,7 +19,7 @@ from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.matched_words import WordSearch
 from backends.servers.responses import count_in, source_in, text_in
 
-_PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
+_LOCATION = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 _FILTER_ERROR_CODES = frozenset({"invalid_search_filter", "feature_not_enabled"})
 
 
@@ -108,14 +108,14 @@ def filter_rejection(error: RejectedByMeilisearch, query: SearchQuery) -> Backen
     """Return the exception for a rejected filter in Meilisearch's syntax; ``None`` if the error has another cause."""
     if error.code not in _FILTER_ERROR_CODES or not query.native_filter:
         return None
-    place = _PLACE.search(error.message)
-    position = int(place[1]) - 1 if place else None
+    location = _LOCATION.search(error.message)
+    position = int(location[1]) - 1 if location else None
     if error.code == "feature_not_enabled":
         message = "The filter uses a feature of Meilisearch that is not enabled."
         return BackendRejected("filters", message, position=position)
     unknown = re.search(r"Attribute `([^`]*)` is not filterable", error.message)
     if unknown:
-        place_of_name = query.native_filter.find(unknown[1])
+        name_position = query.native_filter.find(unknown[1])
         message = f"The documents have no field {unknown[1]!r} to filter by."
-        return BackendRejected("filters", message, position=place_of_name if place_of_name >= 0 else position)
+        return BackendRejected("filters", message, position=name_position if name_position >= 0 else position)
     return BackendRejected("filters", "The filter is not valid in Meilisearch's filter syntax.", position=position)

@@ -88,7 +88,7 @@ def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
     sortable = {name for name, field_kinds in kinds.items() if field_kinds & SCALAR_KINDS}
     numbers = {f"_n_{name}" for name, field_kinds in kinds.items() if field_kinds & NUMBER_KINDS}
     for name, needed in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
-        existing = [each for each in settings[name] if isinstance(each, str)]
+        existing = [field for field in settings[name] if isinstance(field, str)]
         if needed - set(existing):
             changes[name] = sorted({*existing, *needed})
     return changes
@@ -163,7 +163,7 @@ def _parsed(digits: int, exponent: int) -> float:
 
 
 def _has_blank_text(value: Any) -> bool:
-    return any(isinstance(each, str) and not each.strip() for each in as_list(value))
+    return any(isinstance(item, str) and not item.strip() for item in as_list(value))
 
 
 def blank_token(field: str) -> str:
@@ -203,7 +203,7 @@ class Settings:
         """Return the current settings of an index."""
         settings: dict[str, Any] = self._transport.ask("GET", f"/indexes/{name}/settings")
         self.folded[name] = FOLDED_FIELDS["title"] in settings["searchableAttributes"]
-        self.filterable[name] = frozenset(each for each in settings["filterableAttributes"] if isinstance(each, str))
+        self.filterable[name] = frozenset(field for field in settings["filterableAttributes"] if isinstance(field, str))
         return settings
 
     def filterable_of(self, name: str, query: SearchQuery) -> Set[str]:

@@ -105,7 +105,7 @@ class Searches:
         with readable():
             # Meilisearch forgives typing errors in all fields or in none.
             matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
-            return distinct_titles((each for each in matches if has_word_prefixes(each.title, words)), limit)
+            return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), limit)
 
     def _page(self, request: PageRequest, run: Run) -> HitPage:
         """Return the hits of a page."""
@@ -160,13 +160,16 @@ class Searches:
             return [str(value) for value in result["facetDistribution"].get(attribute(field), {})]
 
     def _ask(
-        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[QueryWord]
+        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, query_words: Sequence[QueryWord]
     ) -> WordLookup:
-        results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
+        results = self._run([compiled.whole_query(), *map(compiled.word_query, query_words)], query)
         best, *others = [searched_document(result["hits"][0]) if result["hits"] else None for result in results]
         # A prefix is looked up with typing errors allowed; documents without errors come first.
-        pairs = zip(sought, others, strict=True)
-        exists_as_typed = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
+        pairs = zip(query_words, others, strict=True)
+        exists_as_typed = [
+            other is not None and (not query_word.is_open or words.has(query_word, other))
+            for query_word, other in pairs
+        ]
         return WordLookup(best, exists_as_typed)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[EngineHit]:
@@ -186,8 +189,8 @@ class Searches:
             results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
-            for each, result in zip(queries, results, strict=True):
-                check_result(result, each, result["indexUid"])
+            for search, result in zip(queries, results, strict=True):
+                check_result(result, search, result["indexUid"])
         return results
 
     def _run_loosely(
@@ -195,13 +198,13 @@ class Searches:
     ) -> list[dict[str, Any]]:
         """Run queries that also match documents with any of the words; see :meth:`.CompiledQuery.loosely`."""
         results = []
-        for each in queries:
-            if not each["q"]:
-                results += self._run([each], query)
+        for search in queries:
+            if not search["q"]:
+                results += self._run([search], query)
                 continue
-            response = self._multi_search(compiled.loosely(each), query)
+            response = self._multi_search(compiled.loosely(search), query)
             with readable():
-                results.append(merged_result(response, each))
+                results.append(merged_result(response, search))
         return results
 
     def _multi_search(self, body: Mapping[str, Any], query: SearchQuery) -> Any:

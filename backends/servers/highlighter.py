@@ -240,9 +240,13 @@ def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[s
     unlikely: set[str] = set()
     likely: set[str] = set()
     for index, word in enumerate(words, 1):
-        sought = QueryWord(word, False, is_open and index == len(words), len(word) >= ONE_ERROR_FROM)
-        near = {each for each in hit_words if sought.matches(each) or sought.errors_to(each) <= sought.max_errors}
-        far = {each for each in near if is_unlikely_typo(word, each)}
+        query_word = QueryWord(word, False, is_open and index == len(words), len(word) >= ONE_ERROR_FROM)
+        near = {
+            candidate
+            for candidate in hit_words
+            if query_word.matches(candidate) or query_word.errors_to(candidate) <= query_word.max_errors
+        }
+        far = {candidate for candidate in near if is_unlikely_typo(word, candidate)}
         likely |= near - far
         if near != far:
             unlikely |= far

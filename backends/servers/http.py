@@ -202,7 +202,7 @@ class _Connections:
         except requests.exceptions.Timeout as error:
             raise TransportFailure("timeout", node) from error
         except requests.exceptions.RequestException as error:
-            certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
+            certificate = next((cause for cause in _causes(error) if isinstance(cause, SSLCertVerificationError)), None)
             if certificate is not None:
                 why = f"its certificate is invalid: {certificate.verify_message.rstrip('.')}"
                 raise TransportFailure("refused", node, why) from error
@@ -356,7 +356,7 @@ class HttpPool:
 
 def _never_connected(error: BaseException) -> bool:
     unreachable = (ConnectionRefusedError, NewConnectionError, NameResolutionError)
-    return any(isinstance(each, unreachable) for each in _causes(error))
+    return any(isinstance(cause, unreachable) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -94,7 +94,7 @@ class QueryWord:
         """Number of typing errors between this word and a folded word, or its prefix if this word is unfinished."""
         size, max_errors = len(self.word), self.max_errors
         shapes = {other, *(other[: size + extra] for extra in range(-max_errors, max_errors + 1) if self.is_open)}
-        return min(OSA.distance(self.word, each, score_cutoff=max_errors) for each in shapes)
+        return min(OSA.distance(self.word, shape, score_cutoff=max_errors) for shape in shapes)
 
     def similar_in(self, words: Iterable[str]) -> Iterator[str]:
         """Yield the folded words that match with typing errors; an error in the first letter counts as two."""
@@ -163,15 +163,17 @@ class WordSearch:
             return Matched.ALL, None
         if not total:
             return Matched.SOME, None
-        sought = self._sought()
-        lacking = sought if best is None else self._lacking(sought, best)
+        query_words = self._query_words()
+        lacking = query_words if best is None else self._lacking(query_words, best)
         if not lacking:
             return Matched.ALL, None
-        doubtful = [each for each in lacking if each.may_be_mistyped]
+        doubtful = [query_word for query_word in lacking if query_word.may_be_mistyped]
         response = ask(doubtful)
         if response.best is None:
             return Matched.ALL if pinned else Matched.SOME, None
-        unknown = [each for each, exists in zip(doubtful, response.exists_as_typed, strict=True) if not exists]
+        unknown = [
+            query_word for query_word, exists in zip(doubtful, response.exists_as_typed, strict=True) if not exists
+        ]
         replaced = dict(self._replacements(unknown, response.best))
         if not replaced:
             return Matched.ALL, None
@@ -209,12 +211,12 @@ class WordSearch:
     def _similar_synonyms(self) -> Iterator[tuple[str, str]]:
         """Yield each word that may be a mistyped word of a synonym, with the most similar one."""
         by_letter = SynonymIndex.of(self.query.settings).words_by_letter
-        for sought in self._sought():
+        for query_word in self._query_words():
             # Comparing tens of thousands of words would take a second, so the first letter must be right.
-            words = by_letter.get(sought.word[0], ())
-            nearest = extractOne(sought.word, words, scorer=OSA.distance, score_cutoff=sought.max_errors)
+            words = by_letter.get(query_word.word[0], ())
+            nearest = extractOne(query_word.word, words, scorer=OSA.distance, score_cutoff=query_word.max_errors)
             if nearest is not None and nearest[1]:
-                yield sought.word, nearest[0]
+                yield query_word.word, nearest[0]
 
     def words_in(self, texts: Iterable[str]) -> set[str]:
         """Return the folded words of texts that match words of the query in another form than as typed or as a prefix.
@@ -224,9 +226,9 @@ class WordSearch:
         read = [self._read(text[:_MAX_SEARCHED_CHARS]) for text in texts]
         all_words = set().union(*read)
         matched_words: set[str] = set()
-        for sought in self._sought():
-            if sought.max_errors:
-                matched_words.update(sought.similar_in(all_words))
+        for query_word in self._query_words():
+            if query_word.max_errors:
+                matched_words.update(query_word.similar_in(all_words))
         typed = [part.words[0] for part in self.parts if len(part.words) == 1 and not (part.phrase or part.excluded)]
         matched_words.update(
             {"".join(typed[offset : offset + size]) for size in (2, 3) for offset in range(len(typed) - size + 1)}
@@ -240,7 +242,7 @@ class WordSearch:
             matched_words.update(phrase if all_words.issuperset(phrase) else ())
         return matched_words
 
-    def _sought(self) -> list[QueryWord]:
+    def _query_words(self) -> list[QueryWord]:
         parts = [part for part in self.parts if not part.excluded]
         forgiving = sum(len(part.words) for part in self.parts) <= MAX_CORRECTED_WORDS
         by_word = {}
@@ -259,24 +261,24 @@ class WordSearch:
             if isinstance(text, str):
                 yield text[:_MAX_SEARCHED_CHARS]
 
-    def has(self, sought: QueryWord, document: Mapping[str, Any]) -> bool:
+    def has(self, query_word: QueryWord, document: Mapping[str, Any]) -> bool:
         """Whether a document contains a word as typed."""
-        return not self._lacking([sought], document)
+        return not self._lacking([query_word], document)
 
-    def _lacking(self, sought: Sequence[QueryWord], document: Mapping[str, Any]) -> Sequence[QueryWord]:
+    def _lacking(self, query_words: Sequence[QueryWord], document: Mapping[str, Any]) -> Sequence[QueryWord]:
         """Return the words that a document does not contain as typed."""
         for text in self._texts(document):
             lowered = text.lower()
-            sought = [each for each in sought if not each.occurs_in(lowered)]
-            if sought and (not text.isascii() or has_signs(text)):
+            query_words = [query_word for query_word in query_words if not query_word.occurs_in(lowered)]
+            if query_words and (not text.isascii() or has_signs(text)):
                 words = set(self._read(text))
-                sought = [each for each in sought if not any(map(each.matches, words))]
-            if sought:
+                query_words = [query_word for query_word in query_words if not any(map(query_word.matches, words))]
+            if query_words:
                 forms = set(other_forms(text))
-                sought = [each for each in sought if not any(map(each.matches, forms))]
-            if not sought:
+                query_words = [query_word for query_word in query_words if not any(map(query_word.matches, forms))]
+            if not query_words:
                 break
-        return sought
+        return query_words
 
     def _read(self, text: str) -> list[str]:
         if text.isascii() and not has_signs(text):
@@ -293,7 +295,7 @@ class WordSearch:
             for text in self._texts(document):
                 for match in WORD.finditer(text):
                     written.setdefault(self.fold(match[0]), match[0].lower())
-        for sought in unknown:
-            errors, nearest = min(((sought.errors_to(word), word) for word in written), default=(0, ""))
-            if nearest and 0 < errors <= sought.max_errors:
-                yield sought.word, written[nearest]
+        for query_word in unknown:
+            errors, nearest = min(((query_word.errors_to(word), word) for word in written), default=(0, ""))
+            if nearest and 0 < errors <= query_word.max_errors:
+                yield query_word.word, written[nearest]

@@ -153,7 +153,7 @@ def _members(value: Any) -> list[Any]:
 
 def _number_in(value: Any) -> float | None:
     """Return the single number in a field."""
-    numbers = [each for each in _members(value) if isinstance(each, int | float) and not isinstance(each, bool)]
+    numbers = [number for number in _members(value) if isinstance(number, int | float) and not isinstance(number, bool)]
     return float(numbers[0]) if len(numbers) == 1 else None
 
 

@@ -65,7 +65,7 @@ class SynonymIndex:
 
 @lru_cache(maxsize=64)
 def _index(synonyms: Synonyms, language: str) -> SynonymIndex:
-    split = (tuple(map(tuple, each)) for each in split_synonyms(synonyms, split_words))
+    split = (tuple(map(tuple, phrases)) for phrases in split_synonyms(synonyms, split_words))
     entries = tuple(
         (_with_forms(language, searched), _with_forms(language, tuple(dict.fromkeys((*others, *searched)))))
         for searched, others in split
@@ -101,7 +101,7 @@ def inflected_forms(language: str, word: str) -> list[str]:
     forms = {base + ending for base in bases for ending in ("", *endings) if len(base) >= _MIN_INFLECTED_LETTERS}
     forms.discard(word)
     own_stem, *stems = stems_of_terms(language, [word, *forms])
-    related = [form for form, each in zip(forms, stems, strict=True) if each == own_stem]
+    related = [form for form, form_stem in zip(forms, stems, strict=True) if form_stem == own_stem]
     return sorted(related, key=lambda form: (abs(len(form) - len(word)), form))[:_MAX_FORMS]
 
 
@@ -113,8 +113,8 @@ class SynonymChange:
         changed = (
             cluster
             for cluster in _clusters([*old, *new])
-            if [each for each in old if cluster.issuperset(each[0])]
-            != [each for each in new if cluster.issuperset(each[0])]
+            if [entry for entry in old if cluster.issuperset(entry[0])]
+            != [entry for entry in new if cluster.issuperset(entry[0])]
         )
         self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
 
@@ -130,7 +130,7 @@ def _clusters(entries: Iterable[Entry]) -> list[frozenset[Phrase]]:
     clusters: list[frozenset[Phrase]] = []
     for searched, others in entries:
         phrases = frozenset((*searched, *others))
-        touched = [each for each in clusters if each & phrases]
-        clusters = [each for each in clusters if not each & phrases]
+        touched = [cluster for cluster in clusters if cluster & phrases]
+        clusters = [cluster for cluster in clusters if not cluster & phrases]
         clusters.append(phrases.union(*touched))
     return clusters

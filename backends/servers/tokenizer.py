@@ -230,7 +230,7 @@ def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> fr
     highest_count = max(map(len, by_language))
     # One word is not enough: "war" and "hat" are stop words only in German.
     return (
-        frozenset.intersection(*(each for each in by_language if len(each) == highest_count))
+        frozenset.intersection(*(matching for matching in by_language if len(matching) == highest_count))
         if highest_count > 1
         else frozenset()
     )

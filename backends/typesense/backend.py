@@ -120,7 +120,7 @@ class TypesenseBackend(ServerBackend):
         with translated(), readable():
             collections = Collections(self._transport).retrieve()
             # Other programs may have collections on the same server.
-            return [text_in(each["name"]) for each in collections if "_doc" in field_types(each)]
+            return [text_in(collection["name"]) for collection in collections if "_doc" in field_types(collection)]
 
     # --- documents
 
@@ -128,7 +128,7 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         with translated(index):
             types = self._widen(name, kinds, documents)
-            for batch in batches(_ascii_json(engine_document(each, kinds, types)) for each in documents):
+            for batch in batches(_ascii_json(engine_document(document, kinds, types)) for document in documents):
                 _import(self._transport, name, batch)
             if documents:
                 # Writes are replicated in order, so a node that shows the last document has all earlier ones.

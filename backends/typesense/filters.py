@@ -165,8 +165,8 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
             raise BackendRejected("filters", message, position=start)
         if field.strip() == "id":
             if not value.lstrip(" =!").strip("` ") and "`" in value:
-                place = start + expression.index("`")
-                raise BackendRejected("filters", "Expected an id between the backticks.", position=place)
+                position = start + expression.index("`")
+                raise BackendRejected("filters", "Expected an id between the backticks.", position=position)
         elif types.get(field.strip()) not in _HARMLESS:
             for number in _WHOLE_NUMBER.finditer(expression):
                 if len(number[0]) > 1000 or int(number[0]) not in INT64:

@@ -55,8 +55,8 @@ class TypesenseKeys:
 
     def revoke(self, reference: str) -> None:
         """Delete every parent with this reference; returns once no live node accepts its keys."""
-        for place in [place for place in self._parents if place[1] == reference]:
-            self._parents.pop(place, None)
+        for cached in [pair for pair in self._parents if pair[1] == reference]:
+            self._parents.pop(cached, None)
         parents = [key["id"] for key in self._listed() if _description(key)[:1] == [reference]]
         for number in parents:
             try:

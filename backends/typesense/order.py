@@ -31,10 +31,10 @@ def columns(ranks: Ranks, types: Mapping[str, str]) -> list[str]:
 def in_order(hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """Typesense's hits, with equally good matches ordered by rank within the first :data:`WINDOW` hits."""
 
-    def place(hit: Mapping[str, Any]) -> tuple[int, float]:
+    def sort_key(hit: Mapping[str, Any]) -> tuple[int, float]:
         return -int(hit["text_match"]), -ranks.factor(_values(hit["document"], ranks, types))
 
-    return [*sorted(hits[:WINDOW], key=place), *hits[WINDOW:]]
+    return [*sorted(hits[:WINDOW], key=sort_key), *hits[WINDOW:]]
 
 
 def _columns_of(field: str, types: Mapping[str, str]) -> Sequence[str]:
@@ -123,7 +123,7 @@ def find_page_hits(
     return PageHits(
         [id for id, _ in page],
         {id: best for id, best in page if id != best},
-        next((each["_id"] for each in hits if each["_id"] not in pins), None),
+        next((hit["_id"] for hit in hits if hit["_id"] not in pins), None),
         len(groups) if len(hits) >= total else max(len(groups), _count(compiled, ask)),
         results[0],
     )

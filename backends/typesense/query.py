@@ -110,7 +110,7 @@ class CompiledQuery:
     def count_searches(self) -> list[dict[str, str]]:
         """Two searches: one counts values, plus a group for documents without a value; one counts these documents."""
         search = self.search(page=1, per_page=0)
-        alone = " && ".join(each for each in (search.get("filter_by"), self.alone) if each)
+        alone = " && ".join(condition for condition in (search.get("filter_by"), self.alone) if condition)
         return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]
 
     def whole_search(self) -> dict[str, str]:
@@ -124,12 +124,12 @@ class CompiledQuery:
         whole = {**self.search(page=1, per_page=0), "drop_tokens_threshold": "0"}
         return [{**whole, "q": _written(part)} for part in self.parts if not part.excluded]
 
-    def word_search(self, sought: QueryWord) -> dict[str, str]:
+    def word_search(self, query_word: QueryWord) -> dict[str, str]:
         """Return a search for documents of the index that contain a word as typed."""
         names = ("collection", "query_by", "query_by_weights")
         shared = {name: self.common[name] for name in names}
-        prefix = str(sought.is_open).lower()
-        return {**shared, "q": sought.word, "num_typos": "0", "prefix": prefix, "page": "1", "per_page": "0"}
+        prefix = str(query_word.is_open).lower()
+        return {**shared, "q": query_word.word, "num_typos": "0", "prefix": prefix, "page": "1", "per_page": "0"}
 
 
 def compile_query(
@@ -164,7 +164,7 @@ def compile_query(
         filters.append(NOTHING)
     else:
         common |= _matching(parts, query, types)
-    if any(".." in each for each in filters):
+    if any(".." in condition for condition in filters):
         # In a search for everything, 0.24.1 counts a document once for each of its numbers in a range, unless a second
         # condition follows.
         filters.append(EVERYTHING)

@@ -90,8 +90,8 @@ class Searches:
         with readable():
             # Typesense may have matched a synonym, which is not a prefix of a title's word.
             documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
-            matches = (TitleMatch(each["title"], each["url"]) for each in documents)
-            return distinct_titles((each for each in matches if has_word_prefixes(each.title, words)), query.limit)
+            matches = (TitleMatch(document["title"], document["url"]) for document in documents)
+            return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), query.limit)
 
     def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
         """Return the words of a query that documents contain; empty if all or none of the words occur.
@@ -187,7 +187,7 @@ class Searches:
                 facets["id"] = _id_facet(partial(self._run, query=query), compiled)
             total: int = first["found"]
             documents = (hit["document"] for hit in hits)
-            best = next((searched_document(each) for each in documents if each["_id"] not in pins), None)
+            best = next((searched_document(document) for document in documents if document["_id"] not in pins), None)
             words = WordSearch(query, compiled.parts, compiled.fold)
             ask = partial(self._ask, query, compiled)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
@@ -206,7 +206,7 @@ class Searches:
 
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
         with readable():
-            request = cast(Any, {"searches": [dict(each) for each in searches]})
+            request = cast(Any, {"searches": [dict(search) for search in searches]})
             response = cast(Any, MultiSearch(self._transport).perform(request))
             results: list[dict[str, Any]] = response["results"]
             if len(results) != len(searches):
@@ -251,7 +251,7 @@ def _existing_pins(ask: Ask, name: str, query: SearchQuery, compiled: CompiledQu
     pins = query.pinned
     if not pins:
         return ()
-    conditions = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
+    conditions = [f"id:=[{','.join(encode_id(pin) for pin in pins)}]"]
     if "filter_by" in compiled.common:
         conditions.insert(0, compiled.common["filter_by"])
     search = {

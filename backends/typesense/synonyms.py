@@ -32,7 +32,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[En
 
     path = f"/collections/{index}/synonyms"
     stored = transport.read("GET", path, seconds=seconds_left()).json()["synonyms"]
-    existing = {str(each["id"]): _phrases(each) for each in stored if str(each["id"]).startswith(_MARK)}
+    existing = {str(entry["id"]): _phrases(entry) for entry in stored if str(entry["id"]).startswith(_MARK)}
     needed = {_name(entry): entry for entry in _bodies(entries)}
     phrases = {**{name: _phrases(body) for name, body in needed.items()}, **existing}
     for group in _sharing_phrases(phrases):
@@ -61,8 +61,8 @@ def _sharing_phrases(phrases: Mapping[str, Set[str]]) -> Iterator[set[str]]:
     Each group is replaced at once, so that searches miss its phrases for only a few requests.
     """
     names: dict[str, list[str]] = {}
-    for name, each in phrases.items():
-        for phrase in each:
+    for name, members in phrases.items():
+        for phrase in members:
             names.setdefault(phrase, []).append(name)
     remaining = set(phrases)
     while remaining:
@@ -82,7 +82,7 @@ def _bodies(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
             yield {"synonyms": sorted(map(" ".join, others))}
             continue
         for root in searched:
-            yield {"root": " ".join(root), "synonyms": sorted(" ".join(each) for each in others if each != root)}
+            yield {"root": " ".join(root), "synonyms": sorted(" ".join(phrase) for phrase in others if phrase != root)}
 
 
 def _name(entry: Mapping[str, Any]) -> str:

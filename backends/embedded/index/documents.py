@@ -143,11 +143,11 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
 
 def _with_joined_forms(text: str, foreign: str | None, words: dict[str, Sequence[str]]) -> list[str]:
     """The values to index for a text: itself, and the joined forms of its words."""
-    own = words_with_forms(text, foreign)
-    if not own:
+    forms_by_word = words_with_forms(text, foreign)
+    if not forms_by_word:
         return [analyze(text, foreign)]
-    words |= own
-    joined = {form for forms in own.values() for form in forms if " " not in form}
+    words |= forms_by_word
+    joined = {form for forms in forms_by_word.values() for form in forms if " " not in form}
     return [analyze(text, foreign), analyze(" ".join(sorted(joined)))]
 
 

@@ -48,5 +48,5 @@ def _terms(match: re.Match[str]) -> list[str]:
         terms.append(equality_term("url", f"{path}{parameters}"))
     if path and not parameters:
         rooted = path if path.startswith("/") or "/" not in path else f"/{path}"
-        terms += [path_term(fold_to_sort(each)) for each in (rooted, unquote(rooted))]
+        terms += [path_term(fold_to_sort(address)) for address in (rooted, unquote(rooted))]
     return terms

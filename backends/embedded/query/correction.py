@@ -80,7 +80,7 @@ def _chosen_together(
             query = resolved.queries.for_variant(variant)
             if query is None:
                 continue
-            together = [*((Must, each) for each in (clauses | {index: query}).values()), *others]
+            together = [*((Must, clause) for clause in (clauses | {index: query}).values()), *others]
             if resolved.snapshot.count(tantivy.Query.boolean_query(together)):
                 chosen[index], clauses[index] = variant, query
                 break

@@ -96,9 +96,9 @@ class Ranking:
     max_expensive_terms: int = 3
     max_split_compounds: int = 2
 
-    def balance(self, idf: float, own: float) -> float:
+    def balance(self, idf: float, field_idf: float) -> float:
         """Factor for a field's score, so that a word's rarity in all fields counts rather than its rarity in one."""
-        return float((idf / own) ** (1 - self.field_idf_weight))
+        return float((idf / field_idf) ** (1 - self.field_idf_weight))
 
 
 RANKING = Ranking()

@@ -73,9 +73,11 @@ def with_accents(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_last
         if is_last:
             listed = chain.from_iterable(snapshot.terms(field, term, _MAX_LISTED) for field in fields)
             # A completion of the word as typed spells the letters out.
-            terms += [each for each, _ in listed if each != term and not each.startswith(word)]
+            terms += [completion for completion, _ in listed if completion != term and not completion.startswith(word)]
         written = re.compile(f"(?<![^\\W_]){''.join(pattern for _, pattern in spelling)}", re.IGNORECASE)
-        yield from (each for each in dict.fromkeys(terms) if _is_written(snapshot, fields, each, written))
+        yield from (
+            candidate for candidate in dict.fromkeys(terms) if _is_written(snapshot, fields, candidate, written)
+        )
 
 
 def _readings(piece: str) -> Sequence[tuple[str, str]]:
@@ -115,8 +117,8 @@ def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_l
         if snapshot.max_doc_frequency(fields, first):
             rests = [rest]
             if is_last:
-                rests += [each for field in fields for each, _ in snapshot.terms(field, rest, _MAX_LISTED)]
-            for pair in ((first, each) for each in dict.fromkeys(rests)):
+                rests += [completion for field in fields for completion, _ in snapshot.terms(field, rest, _MAX_LISTED)]
+            for pair in ((first, second) for second in dict.fromkeys(rests)):
                 if follow_each_other(snapshot, pair, fields):
                     yield pair
 

@@ -50,6 +50,6 @@ def words_by_stem(words: frozenset[str], language: str) -> Mapping[str, Sequence
     """Return the words by their possible stems in a language."""
     by_stem: dict[str, list[str]] = {}
     for word in sorted(words):
-        for each in stems(language, word):
-            by_stem.setdefault(each, []).append(word)
+        for stemmed in stems(language, word):
+            by_stem.setdefault(stemmed, []).append(word)
     return by_stem

@@ -164,8 +164,8 @@ class TermQueries:
         term = partial(_Query.term_query, self._snapshot.schema)
         clauses = [(Must, query), (MustNot, term(FILTER_TERMS, TONED))]
         if not foreign:
-            own = _Query.boolean_query([(Should, term(LANGUAGE, language)) for language in (*TONAL, UNKNOWN)])
-            clauses.append((Must, _Query.const_score_query(own, 0.0)))
+            languages = _Query.boolean_query([(Should, term(LANGUAGE, language)) for language in (*TONAL, UNKNOWN)])
+            clauses.append((Must, _Query.const_score_query(languages, 0.0)))
         return _Query.boolean_query(clauses)
 
     def for_all_terms(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:

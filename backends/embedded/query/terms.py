@@ -133,7 +133,7 @@ class ResolvedQuery:
         ]
         if "zh" in self.snapshot.languages:
             others = {Phrase.of(text): None for text in in_both_scripts(" ".join(phrase.words))}
-            variants += [TermVariant(each.terms, 1.0, words=each.words) for each in others if each != phrase]
+            variants += [TermVariant(other.terms, 1.0, words=other.words) for other in others if other != phrase]
         return variants
 
     @property
@@ -282,11 +282,11 @@ class _Resolver:
             idf = inverse_frequency(count, self.word_counts.documents)
         query = as_typed = self.queries.for_variants(variants, idf)
         if toned is not None:
-            own = self.queries.for_variants(expansion.variants, idf)
-            with_tone = self.queries.with_tone(toned, own, foreign=not self.has_tones)
+            own_query = self.queries.for_variants(expansion.variants, idf)
+            with_tone = self.queries.with_tone(toned, own_query, foreign=not self.has_tones)
             as_typed = self.queries.best_of([with_tone, self.queries.for_variants(others, idf)])
-            if own is not None:
-                query = self.queries.best_of([tantivy.Query.boost_query(own, self.ranking.other_tone), as_typed])
+            if own_query is not None:
+                query = self.queries.best_of([tantivy.Query.boost_query(own_query, self.ranking.other_tone), as_typed])
         prefix = expansion.completed if term.kind is TermKind.WORD else None
         return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
 
@@ -294,13 +294,13 @@ class _Resolver:
         """Return all variants without duplicates, excluding two kinds: a stop word spelled by a compound (``W.H.O.``:
         ``who``), and a known word split in two if the first part is a stop word (``upon``: ``up on``).
         """
-        own = [
+        expanded = [
             variant
             for variant in expansion.variants
             if term.kind is not TermKind.COMPOUND or len(variant.terms) > 1 or variant.terms[0] not in self.stop_words
         ]
         best: dict[tuple[tuple[str, ...], bool], TermVariant] = {}
-        for variant in (*own, *others):
+        for variant in (*expanded, *others):
             key = variant.terms, variant.in_parts
             current = best.get(key)
             if current is None or variant.boost > current.boost:
@@ -320,8 +320,10 @@ class _Resolver:
             beginnings: Sequence[tuple[str, ...]] = [()]
             for end in range(start, len(terms)):
                 longer = (beginning + reading for beginning in beginnings for reading in readings[end])
-                beginnings = [each for each in longer if len(each) <= synonyms.longest][:_MAX_READINGS]
-                phrases = dict.fromkeys(phrase for each in beginnings for phrase in synonyms.phrases.get(each, ()))
+                beginnings = [reading for reading in longer if len(reading) <= synonyms.longest][:_MAX_READINGS]
+                phrases = dict.fromkeys(
+                    phrase for beginning in beginnings for phrase in synonyms.phrases.get(beginning, ())
+                )
                 variants = [
                     TermVariant(terms, self.ranking.synonym, words=words)
                     for other in phrases
@@ -352,11 +354,11 @@ class _Resolver:
         for language in self.languages:
             by_stem = words_by_stem(synonyms.words, language)
             own_stems = stems(language, word) | {stem(language, term.surface)}
-            readings += [(each,) for own_stem in sorted(own_stems) for each in by_stem.get(own_stem, ())]
+            readings += [(synonym,) for own_stem in sorted(own_stems) for synonym in by_stem.get(own_stem, ())]
         errors = errors_allowed(word)
         if len(readings) == 1 and errors and not self.queries.doc_frequency(word):
             similar = extract(word, synonyms.words, scorer=OSA.distance, score_cutoff=errors, limit=None)
-            readings += sorted((each[0],) for each in similar)
+            readings += sorted((match[0],) for match in similar)
         return list(dict.fromkeys(readings))
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:

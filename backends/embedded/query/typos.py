@@ -89,7 +89,7 @@ def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> li
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
     """Return terms that equal the word with two neighboring letters swapped, most frequent first."""
     candidates = {
-        word[:offset] + word[offset + 1] + word[offset] + word[offset + 2 :] for offset in range(len(word) - 1)
+        word[:start] + word[start + 1] + word[start] + word[start + 2 :] for start in range(len(word) - 1)
     } - {word}
     return _by_frequency(_existing_terms(snapshot, fields, candidates))
 
@@ -210,7 +210,7 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
     to_check: set[str] = set()
     for field in fields:
         listed = snapshot.terms(field, word[:half], _MAX_SCANNED)
-        nearly = (each for each in listed if len(each[0]) >= len(word) - 1 and _begins_nearly(word, each[0], half))
+        nearly = (entry for entry in listed if len(entry[0]) >= len(word) - 1 and _begins_nearly(word, entry[0], half))
         add_highest_counts(matches, nearly)
         if len(listed) == _MAX_SCANNED:
             to_check |= edits(word, half, min(prefix_length + 1, len(word)))
@@ -228,19 +228,19 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
 def _begins_nearly(word: str, term: str, shared: int) -> bool:
     """Whether a term, whose first ``shared`` letters equal the word's, begins with the word except for one error."""
     size = len(word)
-    offset = shared
-    while offset < size and offset < len(term) and word[offset] == term[offset]:
-        offset += 1
-    rest = word[offset + 1 :]
+    end = shared
+    while end < size and end < len(term) and word[end] == term[end]:
+        end += 1
+    rest = word[end + 1 :]
     return (
-        offset >= size
-        or term.startswith(rest, offset + 1)
-        or term.startswith(word[offset:], offset + 1)
-        or term.startswith(rest, offset)
+        end >= size
+        or term.startswith(rest, end + 1)
+        or term.startswith(word[end:], end + 1)
+        or term.startswith(rest, end)
         or (
-            offset + 1 < size
-            and term[offset : offset + 2] == word[offset + 1] + word[offset]
-            and term.startswith(word[offset + 2 :], offset + 2)
+            end + 1 < size
+            and term[end : end + 2] == word[end + 1] + word[end]
+            and term.startswith(word[end + 2 :], end + 2)
         )
     )
 

@@ -265,8 +265,9 @@ def _expand(
     elif allow_expensive and not variants and may_be_split(word):
 
         def forms_of(rest: str) -> list[str]:
-            own = _relatives(listed, replace(query_term, terms=(rest,), surface=rest), fields, languages, ranking)
-            return own + (_completions(listed, rest, fields, ranking)[:_MAX_JOINED_COMPLETIONS] if is_last else [])
+            term = replace(query_term, terms=(rest,), surface=rest)
+            relatives = _relatives(listed, term, fields, languages, ranking)
+            return relatives + (_completions(listed, rest, fields, ranking)[:_MAX_JOINED_COMPLETIONS] if is_last else [])
 
         splits = {split_in_terms(snapshot, word, field, _MAX_PARTS): None for field in fields}
         splits[split_before_form(snapshot, word, fields, forms_of)] = None
@@ -291,10 +292,14 @@ def _expand(
 
 
 def _expand_characters(
-    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], own: tuple[TermVariant, ...], ranking: Ranking
+    snapshot: Snapshot,
+    query_term: QueryTerm,
+    fields: tuple[str, ...],
+    variants_as_typed: tuple[TermVariant, ...],
+    ranking: Ranking,
 ) -> Expansion:
     """Expand a character or a pair of characters: Japanese endings, and Chinese characters of two forms."""
-    variants = list(own)
+    variants = list(variants_as_typed)
     if "ja" in snapshot.languages and query_term.kind is TermKind.BIGRAM:
         variants += [
             TermVariant(terms, ranking.synonym, words=(written,))
@@ -341,8 +346,8 @@ def _starts(language: str, word: str, stems_to_match: Set[str]) -> Iterator[str]
     if len(start) >= min(_MIN_STEMMED_LETTERS, len(word)):
         yield start
     else:  # Stems may have little in common (*ikkuna*: *iku* and *ikkun*).
-        shared = {commonprefix([word, each]) for each in stems_to_match}  # noqa: RUF071
-        yield from sorted(each for each in shared if len(each) >= _MIN_STEMMED_LETTERS)
+        shared = {commonprefix([word, stemmed]) for stemmed in stems_to_match}  # noqa: RUF071
+        yield from sorted(prefix for prefix in shared if len(prefix) >= _MIN_STEMMED_LETTERS)
     common_stem = commonprefix(list(stems_to_match))  # noqa: RUF071
     if len(common_stem) >= _MIN_STEMMED_LETTERS:
         yield from (prefix + common_stem for prefix in ("", *prefixes(language)) if prefix + common_stem != start)
@@ -386,7 +391,7 @@ def _expand_compound(
     if mistyped is not None:
         corrected = _corrected(snapshot, query_term, fields, mistyped, is_last, ranking)
         frequency = frequency or min(
-            snapshot.total, sum(_max_documents_with_all(snapshot, each.terms, fields) for each in corrected)
+            snapshot.total, sum(_max_documents_with_all(snapshot, variant.terms, fields) for variant in corrected)
         )
         variants += corrected
         expensive = True

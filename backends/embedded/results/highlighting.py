@@ -115,8 +115,8 @@ class TermMatches:
         )
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
-        own = highlight_terms
-        self._first_terms = (*own.terms, *own.prefixes, *(sequence[0] for sequence in own.sequences))
+        terms = highlight_terms
+        self._first_terms = (*terms.terms, *terms.prefixes, *(sequence[0] for sequence in terms.sequences))
         self._typed: dict[str, Set[str]] = {}
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
@@ -242,7 +242,7 @@ class TermMatches:
         near = FoldedText(text, first, last)
         stop_words = near.in_text(near.find(self._stop_words))
         # The first and the last word may be cut.
-        stop_words = [each for each in stop_words if (not first or each[0] > first) and each[1] < last]
+        stop_words = [match for match in stop_words if (not first or match[0] > first) and match[1] < last]
         return without_lone_stop_words(text, sorted([*matches, *stop_words]), self.meaningful)
 
 
@@ -268,8 +268,8 @@ def _letters_of_word(word: str) -> str:
 @lru_cache(maxsize=16384)
 def _terms_of_forms(word: str) -> tuple[tuple[str, ...], ...]:
     """Return for each of the other forms of a word the terms that the word itself lacks."""
-    own = terms_of(word)
-    return tuple(tuple(term for term in terms_of(form) if term not in own) for form in forms_of(word))
+    word_terms = terms_of(word)
+    return tuple(tuple(term for term in terms_of(form) if term not in word_terms) for form in forms_of(word))
 
 
 def _lines_with(terms: Iterable[str], text: str) -> set[int]:

@@ -84,20 +84,20 @@ def _hits_of(
     if matches is None:
         return list(map(Hit, ids, sources)), size
     parted_words = [bytes(words) for entry in entries if (words := entry.get_first(PARTED_WORDS)) is not None]
-    own = matches.with_forms(b"\n".join(parted_words)) if parted_words else matches
+    locator = matches.with_forms(b"\n".join(parted_words)) if parted_words else matches
     formatted: Sequence[dict[str, Any] | None] = [None] * len(ids)
     if query.highlight is not None:
-        formatted = Highlighter(query.highlight, own).format(documents)
+        formatted = Highlighter(query.highlight, locator).format(documents)
         size += len(orjson.dumps(formatted))
     if not query.needs_sections:
         return list(map(Hit, ids, sources, formatted)), size
     stored = [entry.get_first(STORED_SECTIONS) for entry in entries]
-    sections = [unpack(bytes(each)) if each else () for each in stored]
+    sections = [unpack(bytes(packed)) if packed else () for packed in stored]
     chosen: Sequence[Any] = [None] * len(ids)
     if query.sections:
-        chosen = [find_sections(query, *parts, own) for parts in zip(documents, sections, strict=True)]
+        chosen = [find_sections(query, *parts, locator) for parts in zip(documents, sections, strict=True)]
     hits = map(Hit, ids, sources, formatted, chosen)
     if not query.answers:
         return list(hits), size
-    passages = [partial(find_passage, *parts, own) for parts in zip(documents, sections, strict=True)]
+    passages = [partial(find_passage, *parts, locator) for parts in zip(documents, sections, strict=True)]
     return [replace(hit, find_passage=passage) for hit, passage in zip(hits, passages, strict=True)], size
