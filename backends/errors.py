@@ -6,16 +6,16 @@ from __future__ import annotations
 class BackendError(Exception):
     """Base of all exceptions that a search backend raises on purpose.
 
-    The message is the service's own and may be shown to a caller. The engine's own words stay
-    in ``__cause__`` and never appear in the message.
+    The message may be shown to a caller: it contains neither the engine's own message, which is in ``__cause__``, nor
+    credentials.
     """
 
 
 class BackendUnavailable(BackendError):
-    """The engine cannot work now: it refused or reset the connection, is too slow or overloaded, or sent nonsense.
+    """The engine cannot work now: it refused the connection, is too slow or overloaded, or sent an invalid response.
 
     Args:
-        message: What happened, in the service's own words.
+        message: Describes the failure; may be shown to a caller.
         retry_after: Seconds after which a retry makes sense.
     """
 
@@ -25,7 +25,7 @@ class BackendUnavailable(BackendError):
 
 
 class EngineNotAsked(BackendUnavailable):
-    """The engine was not asked, because it failed a moment ago."""
+    """The request was not sent to the engine, because the engine did not respond to earlier ones."""
 
 
 class ResponseTooLarge(BackendUnavailable):
@@ -51,7 +51,7 @@ class BackendRejected(BackendError):
 
     Args:
         part: Name of the invalid parameter, as in :class:`~backends.query.SearchQuery`, but ``q`` for its text.
-        message: What is wrong with it, in the service's own words.
+        message: Describes what is wrong with it; may be shown to a caller.
         position: Offset of the error in the parameter, in characters from 0, if known.
     """
 

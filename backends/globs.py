@@ -10,18 +10,18 @@ MAX_STARS: Final = 10
 """Maximum number of stars in a glob that a customer saves."""
 
 MAX_RANK_BYTES: Final = 500
-"""Maximum of a ranked path's bytes times its stars, up to which the embedded engine can compile it to an automaton."""
+"""Maximum product of a ranked path's bytes and stars; the embedded engine cannot compile longer ones."""
 
 _STARS = re.compile(r"\*+")
 
 
 def literals_of(pattern: str) -> list[str]:
-    """The texts before, between, and after the stars of a glob: ``"/a/*/b*"`` -> ``["/a/", "/b", ""]``."""
+    """Return the texts before, between, and after the stars of a glob: ``/a/*/b*`` -> ``/a/``, ``/b``, and ``""``."""
     return _STARS.split(pattern)
 
 
 def star_count(pattern: str) -> int:
-    """The number of stars in a glob; several in a row count as one."""
+    """Return the number of stars in a glob; several in a row count as one."""
     return len(literals_of(pattern)) - 1
 
 
@@ -54,5 +54,5 @@ class Glob:
 
 @lru_cache(maxsize=1024)
 def compile_glob(pattern: str) -> Glob:
-    """Return the glob of a pattern, cached for patterns that each search needs."""
+    """Return the glob of a pattern; the last 1,024 patterns are cached."""
     return Glob(pattern)

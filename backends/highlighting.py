@@ -35,9 +35,9 @@ No document contains NUL.
 
 
 def is_unlikely_typo(typed: str, matched: str) -> bool:
-    """Whether a difference between two words is unlikely to be a typing error: the first letter is usually right.
+    """Whether a word is unlikely to be meant by a typed word, because its first letter differs: *omit* for *comit*.
 
-    Such a word is marked only in documents that contain the typed word in no other form.
+    Such a word is marked only in documents that do not contain the typed word in another form.
 
     Args:
         typed: A word of the query, folded.
@@ -90,7 +90,7 @@ class MatchLocator(WordLocator, Protocol):
     """Locates the matches of a query in texts. Spans are in order and do not overlap."""
 
     def in_document(self, document: Mapping[str, Any]) -> MatchLocator:
-        """Return the matcher for one document, which may skip an unlikely match if the document has a better one."""
+        """Return a locator for one document, which may skip unlikely matches if the document has better ones."""
         ...
 
     def spans_in(self, texts: Sequence[str]) -> Sequence[Sequence[Span]]:
@@ -210,7 +210,7 @@ def _with_placeholders(text: str, spans: Iterable[Span], start: int, end: int) -
 
 
 def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
-    """Return the sentences with all matches of a part of a text, or else with the first match; ``None`` if too long."""
+    """Return the sentences with all matches in a part of a text, or else with its first; ``None`` if these are too long."""
     start, end = part
     matches = [span for span in spans if start <= span[0] and span[1] <= end]
     if not matches:
@@ -276,10 +276,10 @@ def _best_sentences(text: str, matches: Sequence[Match]) -> Span:
 
 
 def _next_word(text: str, start: int) -> int:
-    """Return the beginning of the first word that begins at a position or later."""
+    """``"one two"``, 1 -> 4: the offset of the first word that begins at an offset or later."""
     return 0 if start == 0 else 1 + max(text.find(" ", start), start - 1)
 
 
 def _last_word(text: str, end: int) -> int:
-    """Return the end of the last word that ends at a position or before."""
+    """``"one two three"``, 9 -> 7: the end of the last word that ends at an offset or before."""
     return len(text) if end >= len(text) else max(text.rfind(" ", 0, end), 0) or end

@@ -62,11 +62,7 @@ def find_passage(document: Mapping[str, Any], sections: Sequence[Section], locat
 
 
 def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
-    """Groups of consecutive sentences that may form one passage.
-
-    Args:
-        breaks: Positions where other sections begin.
-    """
+    """Yield groups of consecutive sentences that may form one passage; ``breaks`` are offsets where sections begin."""
     run: list[Span] = []
     breaks = frozenset(breaks)
     ends = sorted({*breaks, *(end.start() for end in _PARAGRAPH.finditer(text)), len(text)})
@@ -95,7 +91,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _windows(text: str, run: Sequence[Span], matches: Sequence[Match]) -> Iterator[tuple[Span, frozenset[int]]]:
-    """The passage that starts at each sentence with a query word, and the numbers of its query words."""
+    """Yield the passage that starts at each sentence with a query word, and the numbers of its query words."""
     for index, (start, stop) in enumerate(run):
         low = bisect_left(matches, (start,))
         if low == len(matches) or matches[low][0] >= stop:

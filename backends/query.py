@@ -81,10 +81,10 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Rule that chooses which hit represents a group of hits with the same :attr:`SearchQuery.distinct` value.
+    """Rule that chooses the hit that represents a group of hits with the same value of :attr:`SearchQuery.distinct`.
 
     Attributes:
-        field: The field that decides.
+        field: The field whose value decides.
         value: The required value, compared without case; ``latest`` selects the highest version in the group, in the
             order of :func:`backends.distinct.version_key`.
     """
@@ -106,7 +106,7 @@ RECENCY_BONUS: Final = 0.5
 
 
 def rank_factor(rank: float) -> float:
-    """Factor for the score of a document with this total rank."""
+    """Return the factor for the score of a document with this total rank: 1 for rank 0, 1.25 for rank 1."""
     return float(RANK_STEP ** bounded_rank(rank))
 
 
@@ -117,12 +117,13 @@ def bounded_rank(rank: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """A rank given to the documents that match a filter or a path pattern.
+    """A rank given to the documents that match a filter, or to those that match a path pattern.
 
     Attributes:
         rank: -5 to 5.
-        filter: Selects the documents, or
-        path: a pattern that their path and query must match, in which ``*`` matches any text.
+        filter: Condition on the documents; ``None`` if ``path`` selects them.
+        path: Pattern that the path and query of their URL must match, in which ``*`` matches any text; unused if there
+            is a filter.
         custom_fields: Custom fields that the filter names.
     """
 
@@ -149,7 +150,7 @@ class Recency:
     half_life_days: int
 
     def factor(self, age_days: float) -> float:
-        """Factor for the score of a document of this age."""
+        """Return the factor for the score of a document of this age: 1.5 today, 1.25 after one half-life."""
         return float(1 + RECENCY_BONUS * 0.5 ** (max(0.0, age_days) / self.half_life_days))
 
 
@@ -173,9 +174,10 @@ Synonyms = tuple[tuple[str, ...] | OneWaySynonyms, ...]
 def split_synonyms(
     synonyms: Synonyms, split: Callable[[str], Sequence[str]]
 ) -> Iterator[tuple[Mapping[tuple[str, ...], str], Mapping[tuple[str, ...], str]]]:
-    """Yield for each entry the phrases in queries to which it applies, and the phrases found; equal for a group.
+    """Yield for each entry the phrases in queries to which it applies, and the phrases that are then found.
 
-    Both are mappings from the words of a phrase, as ``split`` returns them, to the phrase as written.
+    Both map the words of a phrase, as ``split`` returns them, to the phrase as written. For a group, they are equal:
+    ``("sofa", "love seat")`` -> ``{("sofa",): "sofa", ("love", "seat"): "love seat"}`` twice.
     """
 
     def by_words(phrases: tuple[str, ...]) -> dict[tuple[str, ...], str]:
@@ -379,7 +381,7 @@ class SearchQuery:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Ids that are excluded from the results in any case, without duplicates."""
+        """Ids that the settings and rules exclude from the results, without duplicates."""
         if not (self.settings.hidden or self.effects.hidden):
             return ()
         return tuple(dict.fromkeys((*self._ids_for_query(self.settings.hidden), *self.effects.hidden)))

@@ -88,21 +88,24 @@ class WordLocator(Protocol):
         ...
 
     def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Match]:
-        """Some matches of these words in each part of a text, in no particular order.
+        """Return some matches of the query words with these numbers in each part of a text, in no particular order.
 
         They include the first match in each part and, if any word occurs as typed, a match as typed.
 
         Args:
-            starts: Start positions of the parts, in order, from 0 on.
+            starts: Offsets where the parts begin, in order, from 0 on.
         """
         ...
 
     def typed_as(self, number: int) -> Set[str]:
-        """Return the typed words that make up one word of the query: two for ``MEDIA_URL``."""
+        """Return the parts of one word of the query, by number, as typed: ``{"media", "url"}`` for ``MEDIA_URL``."""
         ...
 
     def typed_in(self, matched: str) -> Set[str]:
-        """The typed words of the query that make up a matching text; none if the text is another form of the word."""
+        """Return the query's typed words in a matching text: ``{"media", "url"}`` for ``Media URL``.
+
+        Empty if the text contains another word, such as another form of a typed word.
+        """
         ...
 
 
@@ -134,18 +137,18 @@ class _MatchingSection:
     """A section that contains words of a query.
 
     Attributes:
-        written: Matching texts in its title and content, with the numbers of their query words.
-        titled: Matching texts in its title, with the numbers of their query words.
+        matched_texts: Matching texts in its title and content, with the numbers of their query words.
+        title_texts: Matching texts in its title, with the numbers of their query words.
     """
 
     section: Section
-    written: list[tuple[str, int]] = field(default_factory=list)
-    titled: list[tuple[str, int]] = field(default_factory=list)
+    matched_texts: list[tuple[str, int]] = field(default_factory=list)
+    title_texts: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def words(self) -> set[int]:
         """Numbers of the query words in the section."""
-        return {word for _, word in self.written}
+        return {word for _, word in self.matched_texts}
 
 
 def choose_sections(
@@ -153,12 +156,15 @@ def choose_sections(
 ) -> list[Section]:
     """Return the sections that match a query best, best first; none if the beginning of the page matches better.
 
-    Sections with more different words come first, then with more words as typed, then with more in the title, then
-    by position on the page. For a word with several parts, such as ``MEDIA_URL``, each part counts as a typed word.
+    Sections with more different words of the query come first. Ties are broken by more words as typed, then by more
+    words in the title, then by position on the page. Each part of a word such as ``MEDIA_URL`` counts as a typed word.
     Words of the page's own title count as if every section contained them.
 
     Args:
-        sections: In order, at least one.
+        document: The document's fields.
+        sections: The document's sections, in order, at least one.
+        words: Locates the query's words.
+        limit: Maximum number of sections to return.
     """
     content, title = str(document.get("content", "")), str(document.get("title", ""))
     missing_words = words.meaningful - _words_of(title, words)
@@ -169,7 +175,7 @@ def choose_sections(
     headings = page_headings(sections, title)
     for candidate in _sections_with(content, sections, words, missing_words):
         if candidate.section is _BEGINNING or candidate.section in headings:
-            beginning.written.extend(candidate.written)
+            beginning.matched_texts.extend(candidate.matched_texts)
         else:
             others.append(candidate)
 
@@ -177,12 +183,12 @@ def choose_sections(
         return len(frozenset().union(*(words.typed_in(text) for text, _ in written)))
 
     def rank(candidate: _MatchingSection) -> tuple[int, ...]:
-        in_title = len({word for _, word in candidate.titled})
+        in_title = len({word for _, word in candidate.title_texts})
         return (
             -len(candidate.words),
-            -typed(candidate.written),
+            -typed(candidate.matched_texts),
             -in_title,
-            -typed(candidate.titled),
+            -typed(candidate.title_texts),
             candidate.section.start,
         )
 
@@ -195,7 +201,7 @@ def choose_sections(
 
 
 def _words_of(title: str, words: WordLocator) -> set[int]:
-    """Numbers of the query words in a title, with all their parts or in another form."""
+    """Return the numbers of the query words in a title, with all their parts or in another form."""
     parts: dict[int, set[str]] = {}
     for start, end, word in words.matches_in(title, words.meaningful):
         parts.setdefault(word, set()).update(words.typed_in(title[start:end]) or words.typed_as(word))
@@ -210,7 +216,7 @@ def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
 
 
 def path_to(section: Section, sections: Iterable[Section], page: Collection[Section]) -> tuple[str, ...]:
-    """Titles of a section's enclosing sections, the outermost first, excluding the sections in ``page``."""
+    """Return the titles of a section's enclosing sections, the outermost first, without the sections in ``page``."""
     above: list[Section] = []
     for other in sections:
         while above and above[-1].level >= other.level:
@@ -237,7 +243,6 @@ _BEGINNING = Section("", "", 1, -1)
 
 
 def _is_in(content: str, section: Section) -> bool:
-    """Whether the text of a section begins with its title."""
     return content.startswith(section.title, section.start)
 
 
@@ -253,12 +258,12 @@ def _sections_with(
         if matching is None:
             matching = by_index[index] = _MatchingSection(_BEGINNING if index < 0 else sections[index])
         written = content[start:end], word
-        matching.written.append(written)
+        matching.matched_texts.append(written)
         if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
-            matching.titled.append(written)
+            matching.title_texts.append(written)
     for index, section in enumerate(sections):
         if not _is_in(content, section) and (titled := words.matches_in(section.title, numbers)):
             section_match = by_index.setdefault(index, _MatchingSection(section))
-            section_match.titled.extend((section.title[start:end], word) for start, end, word in titled)
-            section_match.written.extend(section_match.titled)
+            section_match.title_texts.extend((section.title[start:end], word) for start, end, word in titled)
+            section_match.matched_texts.extend(section_match.title_texts)
     return [by_index[index] for index in sorted(by_index)]

@@ -63,7 +63,7 @@ def nowhere(message: str) -> Support:
 
 
 def not_needed(why: str) -> Support:
-    """Without effect on this engine, and without a difference that a caller could see."""
+    """Return support of an attribute that has no effect on this engine, and no effect that a caller could miss."""
     return Support(f"not needed: {why}")
 
 

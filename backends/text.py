@@ -54,7 +54,7 @@ def normal_form(query: str) -> str:
 
 
 def in_case_of(typed: str, word: str) -> str:
-    """Give a lower-case word the case of a typed word: capitalized, or all capitals."""
+    """Return a lower-case word in the case of a typed word: ``Opning``, ``opening`` -> ``Opening``."""
     if len(typed) > 1 and typed.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if typed[:1].isupper() else word
@@ -66,7 +66,7 @@ def straight_quotes(query: str) -> str:
 
 
 def beyond_ascii(text: str) -> str:
-    """The non-ASCII characters of a text, in order. They are usually few, and faster to scan than the whole text."""
+    """Return the non-ASCII characters of a text, in order, which are usually few and faster to scan than the text."""
     return "" if text.isascii() else without_ascii(text.encode("utf-8", "surrogatepass"))
 
 
@@ -215,7 +215,10 @@ _AROUND_WORDS = '()[]{}<>"“”„«»‚‘,;!?…*|=`'
 
 
 def word_parts(word: str) -> list[str]:
-    """Return the parts of a word without separators: cut where its case changes, and around longer numbers."""
+    """Split a word without separators where its case changes, and around longer numbers.
+
+    ``HideForPlayer`` -> ``Hide``, ``For``, ``Player``; ``nike7055`` -> ``nike``, ``7055``.
+    """
     if word.isdecimal() or (word.isalpha() and word[1:].islower()):
         return [word]  # Most words, for which the patterns take ten times as long.
     pieces = [word] if word.isalpha() else _NUMBER.split(word)
@@ -254,7 +257,7 @@ def words_with_forms(text: str, foreign: str | None = None) -> dict[str, tuple[s
 
 @lru_cache(maxsize=16384)
 def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the words with other forms in a chunk between two spaces, each with these forms."""
+    """``"(node.js),"`` -> ``{"node.js": ("nodejs",)}``."""
     word = written.strip(_AROUND_WORDS)
     words = (word,) if "," in word and _THOUSANDS.fullmatch(word) else _CHAIN.findall(word)
     return {word: forms for word in words if len(word) <= MAX_PARTED_CHARS and (forms := forms_of(word))}
@@ -262,7 +265,7 @@ def _parted_words(written: str) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16384)
 def forms_of(word: str) -> tuple[str, ...]:
-    """Return the other forms of one word."""
+    """Return the other forms of one word: ``KT-INS114-DRE`` -> ``KTINS114DRE``, ``KT INS 114 DRE``."""
     if word[:1] in "+(0" or " " in word:
         numbers = _phone_forms(word)
         if numbers:
@@ -300,7 +303,7 @@ def _phone_forms(written: str) -> tuple[str, ...]:
 
 
 def without_country_code(digits: str) -> str:
-    """Return an international phone number without its country code."""
+    """Return the digits of an international phone number without its country code: ``41791234567`` -> ``791234567``."""
     return _COUNTRY_CODE.sub("", digits, count=1)
 
 
@@ -322,7 +325,7 @@ def other_phone_numbers(digits: str, *, international: bool) -> list[str]:
 
 
 def _may_be_joined(word: str, groups: Sequence[str]) -> bool:
-    """Whether people may write the parts as one word; not for alternatives, possessives, and decimals."""
+    """``"e-mail"``, ``["e", "mail"]`` -> true; ``"and/or"``, ``"Ann's"``, and ``"1.5"`` -> false."""
     if all(map(str.isdigit, groups)):
         return sum(map(len, groups)) >= MIN_JOINED_DIGITS
     if _HAS_APOSTROPHE.search(word):

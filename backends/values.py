@@ -92,7 +92,7 @@ def fold_to_bytes(text: str) -> bytes:
 
 
 def value_text(value: str | bool | int | float) -> str:
-    """Return a value as the text of a facet value."""
+    """Return a value as the text of a facet value: ``true`` for ``True``, ``5`` for 5 and 5.0."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else number_text(value)

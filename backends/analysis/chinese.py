@@ -118,7 +118,7 @@ def _forms() -> dict[str, str]:
 
 
 def other_forms(text: str) -> Iterator[str]:
-    """Yield a text in other combinations of traditional and simplified characters."""
+    """Yield at most 15 other spellings of a text in traditional and simplified characters: ``发`` -> ``發``, ``髮``."""
     forms = _forms()
     yield from islice(map("".join, product(*(forms.get(char, char) for char in text))), 1, _MAX_FORMS)
 
@@ -131,5 +131,5 @@ def _tables() -> tuple[dict[int, str], dict[int, str]]:
 
 
 def in_both_scripts(text: str) -> list[str]:
-    """Return a text in simplified and in traditional characters."""
+    """Return a text in simplified and in traditional characters: ``体育館`` -> ``体育馆``, ``體育館``."""
     return [text.translate(table) for table in _tables()]

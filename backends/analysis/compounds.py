@@ -55,9 +55,10 @@ _LINKING_LETTERS = {
 
 
 def compound_languages(languages: Iterable[str]) -> Sequence[str]:
-    """Return the query's languages that have closed compounds; compounds are looked up in documents of these languages.
+    """Return the languages of documents in which to look for closed compounds, given the languages of a query.
 
-    Documents in an undetected language are included, unless the query is only in languages without closed compounds.
+    These are the query's languages with closed compounds, and :data:`UNKNOWN`; none if the query is only in other
+    languages.
     """
     all_languages = tuple(languages)
     compounding = tuple(code for code in all_languages if code in _LINKING_LETTERS)
@@ -79,7 +80,7 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=16384)  # Most words of a text are in the texts indexed before it, too.
 def _keys(language: str, written: bytes) -> tuple[str, ...]:
-    """Return the keys of the long words in a piece of text between two spaces or ASCII signs."""
+    """``b"schulhefte"`` -> ``("tfehluhcs|e",)``."""
     terms = _terms(written.decode("utf-8", "surrogatepass"))
     return tuple(map(_key, terms, stems_of_terms(language, terms)))
 
@@ -115,7 +116,7 @@ def compounds_of(
     Args:
         term: The word, folded.
         surface: The word in lower case, as typed.
-        list_keys: Lists the keys with a prefix, with their document frequencies.
+        list_keys: Lists the keys of the index with a prefix, with their document frequencies.
         is_word: Whether documents contain a word.
     """
     own_stems = stems(language, term) | {stem(language, surface)}
@@ -156,7 +157,6 @@ def last_parts(language: str, term: str, is_word: Callable[[str], object]) -> It
 
 
 def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, is_word: Callable[[str], bool]) -> bool:
-    """Whether a head and a last part may form a compound that ends with a word."""
     return (
         len(part) >= MIN_LONG_PART_LETTERS
         and _may_be_head(language, head, last_stem, is_word)
@@ -165,7 +165,6 @@ def _ends_with(language: str, head: str, last_stem: str, part: str, term: str, i
 
 
 def _ends_with_noun(language: str, head: str, part: str, noun: str, is_word: Callable[[str], bool]) -> bool:
-    """Whether a head and a last part may form a compound of a word and a short noun, which may have an ending."""
     return (
         len(head) >= MIN_PART_LETTERS
         and head not in _excluded_heads(language)
@@ -176,7 +175,7 @@ def _ends_with_noun(language: str, head: str, part: str, noun: str, is_word: Cal
 
 
 def _is_inflected(language: str, part: str, term: str) -> bool:
-    """Whether the last part of a compound is the word with any ending added, or with a noun ending removed."""
+    """``"hefte"``, ``"heft"`` -> true; ``"heftig"``, ``"heftige"`` -> true only if *e* is an ending of nouns."""
     return part.startswith(term) or (term.startswith(part) and term[len(part) :] in _noun_endings(language))
 
 
@@ -187,7 +186,7 @@ def _noun_endings(language: str) -> Set[str]:
 
 
 def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], object]) -> bool:
-    """Whether the beginning of a long word may be a word itself."""
+    """``"schul"`` -> true if documents contain *schule*: whether the beginning of a long word may be a word."""
     if len(head) < MIN_PART_LETTERS or head in _excluded_heads(language):
         return False
     if len(head) >= MIN_UNKNOWN_HEAD_LETTERS and len(last_stem) >= MIN_LAST_STEM_LETTERS:

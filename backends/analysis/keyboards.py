@@ -18,7 +18,7 @@ _FROM_LAYOUTS = tuple(str.maketrans(layout, _KEYS) for layout in _LAYOUTS)
 
 
 def in_other_layouts(text: str) -> Iterator[str]:
-    """Yield what the keys of a text type in other keyboard layouts."""
+    """Yield a text as its keys type it in other keyboard layouts: ``ghbdtn`` -> ``привет``, ``руддщ`` -> ``hello``."""
     lowered = text.lower().replace("لا", "\ufefb")
     for table in _TO_LAYOUTS if lowered.isascii() else _FROM_LAYOUTS:
         typed = lowered.translate(table).replace("\ufefb", "لا").replace("\xad", "")

@@ -58,14 +58,14 @@ def may_have_tones(words: Iterable[str]) -> bool:
 
 
 def toned_words(text: str) -> str:
-    """Convert each word of a text with :func:`toned` and join the words with spaces."""
+    """Return the words of a text in the form of :func:`toned`, separated by spaces."""
     words = _TONED_WORD.findall(normalized("NFC", text).lower())
     return " ".join([toned(word) for word in words if len(word) <= _MAX_WORD_LETTERS])
 
 
 @lru_cache(maxsize=16384)
 def toned(word: str) -> str:
-    """Move a lower-case word's tone to its end as a digit, so that *hoà* and *hòa* become equal."""
+    """Return a lower-case word with its tone at its end: ``hoà`` and ``hòa`` -> ``hoa_1``."""
     letters = normalized("NFD", word)
     tones = [_TONES[char] for char in letters if char in _TONES]
     plain = "".join([char for char in letters if char not in _TONES])
@@ -108,7 +108,6 @@ _LOWER_OR_SPACE = bytes(
 
 
 def _language(code: str) -> Language:
-    """Return the record of a language; an empty record for an unknown code."""
     return LANGUAGES.get(code, _NO_LANGUAGE)
 
 
@@ -156,7 +155,7 @@ def detect_language(text: str) -> str:
 
 
 def _words(text: str, foreign: str) -> list[str]:
-    """Split a text into lower-case words; ``foreign`` contains its non-ASCII characters."""
+    """``"Où est-il?"``, ``"ù"`` -> ``["où", "est", "il"]``; ``foreign`` contains the non-ASCII characters."""
     if foreign.lower() != foreign:
         text = text.lower()
         foreign = beyond_ascii(text)
@@ -273,7 +272,9 @@ def stem(language: str, word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
-    """Return the possible stems of a folded term: stems of the term itself and of accented words that fold to it."""
+    """Return the possible stems of a folded term: of the term itself, of its spellings with an accent, of its genitive,
+    and each of these without an article.
+    """
     algorithm = _language(language).stemmer
     if not algorithm:
         return frozenset((stem(language, term),))
@@ -282,12 +283,12 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 
 def stem_with_articles(language: str, noun_stem: str) -> list[str]:
-    """Return a noun's stem, and the possible stems of the definite noun."""
+    """Return a noun's stem, and the stem followed by each article of the language: ``rut`` -> ``rut``, ``rutan``, …"""
     return [noun_stem, *[noun_stem + article for article in _articles(language)]]
 
 
 def stems_of_terms(language: str, terms: Sequence[str]) -> Sequence[str]:
-    """Return the stem of each of many folded terms, as if none of their letters had an accent."""
+    """Return the stem of each folded term, as if none of its letters had had an accent."""
     algorithm = _language(language).stemmer
     return _STEMMERS.get(algorithm).stemWords(terms) if algorithm else terms
 
@@ -330,7 +331,7 @@ def terms_with_stem(language: str, stems_to_match: Set[str], terms: Sequence[str
 
 
 def _spellings(language: str, term: str) -> list[str]:
-    """Return a folded term, its spellings with an accent on one of the last letters, and its genitive."""
+    """``"fr"``, ``"ecole"`` -> ``["ecole", "école", "ècole", "ecolé", "ecolè"]``; some languages add a genitive."""
     start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
     spellings = [term, *[start + accented for accented in _accented(language, ending)]]
     genitive = _language(language).genitive
@@ -340,7 +341,7 @@ def _spellings(language: str, term: str) -> list[str]:
 
 
 def _without_article(language: str, stemmed: str) -> Iterator[str]:
-    """Yield a stem without its article. A single-letter article follows a vowel."""
+    """``"sv"``, ``"rutan"`` -> ``"rut"``, ``"ruta"``; a one-letter article follows a vowel."""
     for article in _articles(language):
         if stemmed.endswith(article):
             shorter = stemmed.removesuffix(article)
@@ -355,7 +356,7 @@ def _articles(language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def _accented(language: str, ending: str) -> tuple[str, ...]:
-    """Return every spelling of a folded ending with one accent that the language allows."""
+    """``"fr"``, ``"te"`` -> ``("té", "tè")``."""
     variants = _variants(language)
     return tuple(
         ending[:index] + variant + ending[index + 1 :]
@@ -366,7 +367,7 @@ def _accented(language: str, ending: str) -> tuple[str, ...]:
 
 @cache
 def _variants(language: str) -> Mapping[str, str]:
-    """Map each plain letter to the language's accented letters that fold to it."""
+    """``"fr"`` -> ``{"e": "éè"}``."""
     by_plain_letter: dict[str, str] = {}
     for letter in _language(language).accents:
         plain = fold(letter)

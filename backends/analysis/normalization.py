@@ -148,7 +148,7 @@ def graphemes(run: str) -> list[str]:
 
 
 def _paired(match: re.Match[str]) -> str:
-    """Replace a run by its pairs of neighbors, which match words, and then its units, which match single characters."""
+    """``東京都`` -> ``東京 京都 東 京 都``: pairs, which match words, then units, which match single characters."""
     pieces = graphemes(match.group())
     alone = " ".join(pieces)
     if len(pieces) == 1:
@@ -198,7 +198,7 @@ def expand_symbols(text: str) -> str:
 
 
 def analyze(text: str, foreign: str | None = None) -> str:
-    """Prepare a document's text for :data:`ANALYZER`.
+    """Return a document's text prepared for :data:`ANALYZER`: composed, with runs of unspaced scripts split into pairs.
 
     Args:
         foreign: The text's non-ASCII characters, if they were computed already.
@@ -212,7 +212,10 @@ def analyze(text: str, foreign: str | None = None) -> str:
 
 @lru_cache(maxsize=65536)
 def fold(word: str) -> str:
-    """Fold one word without splitting unspaced scripts into pairs. Returns ``""`` if no part of it is indexed."""
+    """Return one word in lower case, without accents and other marks; ``""`` if no part of it is indexed.
+
+    Runs of unspaced scripts are not split into pairs.
+    """
     if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
         return word
     terms = ANALYZER.analyze(expand_symbols(compose(word)))

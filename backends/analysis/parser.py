@@ -65,7 +65,7 @@ class Phrase:
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces, each paired with a flag for runs of an unspaced script."""
+    """Split a text at runs of unspaced scripts: ``in 東京`` -> ``("in ", False), ("東京", True)``."""
     offset = 0
     for match in UNSEGMENTED_RUN.finditer(text):
         if match.start() > offset:
@@ -96,7 +96,7 @@ class QueryTerm:
     Attributes:
         terms: The index term, or the terms of a compound (``node.js``, ``3.11.7``) in order.
         surface: The text as typed, in lower case, with accents.
-        strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
+        strict: Whether it is a compound whose parts mean nothing on their own: a version or an email address.
         joined: The written word that it is a part of, without separators (``email`` for the parts of ``e-mail``), or
             that it is another spelling of.
         parts: The parts of a word written as one (``HideForPlayer``), or ``()``.
@@ -134,7 +134,7 @@ class ParsedQuery:
 
     @property
     def loose_compounds(self) -> list[QueryTerm]:
-        """The compounds whose parts also mean something on their own."""
+        """Compounds whose parts also mean something on their own: ``node.js``, but not ``3.11.7``."""
         return [
             query_term
             for query_term in self.query_terms

@@ -250,7 +250,6 @@ def find_titles(
 
 
 def _completions(snapshot: Snapshot, start: str) -> list[tuple[str, int]]:
-    """Return the most frequent title words with this prefix, and their document frequencies."""
     if len(start) > _MAX_CACHED_PREFIX:
         return snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
     key = (_TITLE, start)

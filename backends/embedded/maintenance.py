@@ -104,7 +104,7 @@ def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
 
 
 def _remove_some(index: tantivy.Index, dynamic_columns: Mapping[str, int]) -> dict[str, tantivy.Document]:
-    """Remove one document of each segment, and enough in total for the commits that trigger a merge."""
+    """Remove a document of each segment, and at least eight in total, if there are as many; return the removed ones."""
     index.reload()
     searcher = index.searcher()
     every = tantivy.Query.all_query()
@@ -276,7 +276,7 @@ class MergeScheduler:
         self._busy = threading.Lock()
 
     def start_due_work(self) -> None:
-        """Check some indexes in the background and merge those that need it; one thread at a time."""
+        """Check some indexes in the background, and merge those that need it. Does nothing while a check is running."""
         # If no thread can be started, the next call tries again.
         with suppress(RuntimeError):
             self._store.in_background(self._merge_due_indexes)

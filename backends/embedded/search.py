@@ -53,10 +53,10 @@ class _Page:
 
 
 def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING) -> SearchResult:
-    """Run one search.
+    """Run one search of the embedded engine and return its result.
 
     Raises:
-        BackendRejected: The engine cannot run the filters, sort, or facets.
+        BackendRejected: The engine cannot run the filters, sort, facets, or ``distinct``.
         ResponseTooLarge: The hits exceed the query's ``max_bytes``.
     """
     condition = compile_condition(snapshot, query)
@@ -100,7 +100,7 @@ class _Search:
         self._replaced: dict[tuple[int, int], tantivy.DocAddress] = {}
 
     def matched(self, final: FinalQuery, page: _Page) -> tuple[Matched, str | None]:
-        """Return the matched words, and the corrected query if there is one."""
+        """Return the match level of the search, and the corrected query if there is one."""
         if final.resolved is None:
             return Matched.ALL, None
         if not (page.total > page.pinned if final.has_every_word is None else final.has_every_word):
@@ -142,7 +142,7 @@ class _Search:
         ]
 
     def page(self, final: FinalQuery) -> _Page:
-        """Return the requested page."""
+        """Return the page that the query requests."""
         return self._page(final, self.query.offset, self.query.limit)
 
     def distinct_page(self, final: FinalQuery, first: _Page, field: str, requested: SearchQuery) -> _Page:
@@ -169,7 +169,9 @@ class _Search:
     def _prefer(
         self, preferred: Preferred, field: str, groups: Sequence[GroupHit], final: FinalQuery, first: _Page
     ) -> list[tantivy.DocAddress]:
-        """Replace the hits of each value by the preferred ones; pinned hits stay."""
+        """Replace each group's hit with its preferred one, except pinned hits. Remembers the replacements for
+        explanations.
+        """
         pinned = {address_key(address) for address in first.addresses[: first.pinned]}
         values = {hit.value: None for hit in groups if hit.value is not None and address_key(hit.address) not in pinned}
         selection: Filter = OneOf(field, tuple(values))
@@ -228,7 +230,7 @@ class _Search:
         return Sorter(self.snapshot, keys, last).page(final.query, offset, limit), count
 
     def _by_relevance(self, final: FinalQuery, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """Return the best hits; the first few are reordered by recency, or more of them by rank."""
+        """Return one page of hits by relevance, and their total; the first hits are reordered by recency or rank."""
         if self.ranks is not None and not self.ranks.are_neutral:
             return self._by_rank(self.ranks, final, offset, limit)
         # The relaxation has already run this query to count its matches.
@@ -251,7 +253,7 @@ class _Search:
     def _by_rank(
         self, ranks: Ranks, final: FinalQuery, offset: int, limit: int
     ) -> tuple[list[tantivy.DocAddress], int]:
-        """Return the hits ordered by rank, followed by the others by score."""
+        """Return one page of hits by rank, then by score, and their total."""
         ordered = next((ranked for of, ranked in self._ordered if of is final), None)
         if ordered is None:
             ordered = ranks.order(final.query, self.choice.weight, final.ranked)
@@ -270,7 +272,7 @@ class _Search:
         return addresses + others[max(0, offset - len(ordered_keys)) :][: limit - len(addresses)], ordered.total
 
     def _record_factors(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
-        """Record that these hits' scores were multiplied by factors, so that their explanations include the factors."""
+        """Remember for explanations that the scores of these hits were multiplied by factors."""
         if self.query.explain:
             self._with_factors.update(address_key(address) for _, address in hits)
 
@@ -280,7 +282,7 @@ class _Search:
 
     @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:
-        """The pinned documents of this query that exist and pass the filter."""
+        """Ids and addresses of the pinned documents that exist and pass the filter, in the order of the settings."""
         ids = self.query.pinned
         if not ids:
             return []

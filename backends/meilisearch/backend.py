@@ -187,7 +187,7 @@ class MeilisearchBackend(ServerBackend):
             return self._compiled(name, query, lambda compiled: self._searches.find_titles(query, compiled, limit))
 
     def _compiled(self, name: str, query: SearchQuery, run: Callable[[CompiledQuery], T]) -> T:
-        """Run a query compiled with the cached settings of the index, and again with current ones if they differ."""
+        """Call ``run`` with the compiled query, and again if it was compiled for outdated settings of the index."""
         with readable():
             filterable = self._settings.filterable_of(name, query)
         try:
@@ -224,7 +224,7 @@ class MeilisearchBackend(ServerBackend):
     # --- parts
 
     def _put_synonyms(self, name: str, entries: Entries, *, is_first: bool, seconds: float | None = None) -> None:
-        """Add the change to Meilisearch's queue, behind other changes, without waiting for it."""
+        """Queue the synonyms in Meilisearch, unless the index already has them. Does not wait until they apply."""
         needed = engine_synonyms(entries)
         path = f"/indexes/{name}/settings/synonyms"
         # While an earlier change may be in the queue, the current synonyms are about to be replaced.

@@ -32,7 +32,10 @@ class MeilisearchKeys:
         self._parents: dict[tuple[str, str], str] = {}
 
     def issue(self, index: str, reference: str, expires_at: datetime) -> str:
-        """Create a tenant token for ``index`` until ``expires_at``; tokens with one reference are revoked together."""
+        """Return a new tenant token that can search ``index`` until ``expires_at``.
+
+        All tokens with the same reference are revoked together.
+        """
         name = f"{_MARK} {reference} {index}"
         parent = self._remembered(index, reference, name)
         parent = parent or next((key for key in self._listed() if key.get("name") == name), None)

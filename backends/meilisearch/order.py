@@ -69,17 +69,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class HitPage:
-    """The hits of a page, possibly with additional ones if some hits are pinned.
+    """The hits of a page that are not pinned; as many as the whole page has, although pinned hits need some positions.
 
     Attributes:
         hits: Hits from Meilisearch, in order.
         total: Number of all hits or groups.
-        counted: The result with the facets.
+        facet_result: Meilisearch's result with the facets.
     """
 
     hits: Sequence[Mapping[str, Any]]
     total: int
-    counted: Mapping[str, Any]
+    facet_result: Mapping[str, Any]
 
 
 def columns(ranks: Ranks) -> list[str]:
@@ -88,7 +88,7 @@ def columns(ranks: Ranks) -> list[str]:
 
 
 def in_order(hits: Sequence[Mapping[str, Any]], ranks: Ranks, compiled: CompiledQuery) -> list[Mapping[str, Any]]:
-    """Sort the first :data:`~backends.servers.ranks.WINDOW` hits by score and rank."""
+    """Return the hits with the first :data:`~backends.servers.ranks.WINDOW` of them sorted by score and rank."""
     if ranks.are_neutral:
         return list(hits)
     words = [word for part in compiled.typed if not part.excluded for word in part.words]
@@ -125,7 +125,7 @@ def first_of_each(hits: Iterable[EngineHit], field: str) -> list[EngineHit]:
 
 
 def in_order_of(ids: Sequence[str], hits: Iterable[EngineHit]) -> list[EngineHit]:
-    """Sort hits in the order of their ids, without ids that no longer exist."""
+    """Return the hits with these ids, in the order of the ids; ids without a hit are skipped."""
     by_id = {hit["id"]: hit for hit in hits}
     return [by_id[id] for id in ids if id in by_id]
 

@@ -57,9 +57,8 @@ class CompiledQuery:
         parts: The words to search for: without stop words.
         distinct: The field by which hits are grouped; ``""`` for none.
         has_lists: Whether documents may have lists in that field, of which Meilisearch compares every member.
-        endings: The query without its first words, for each number of them, with the share of the words that remain;
-            empty if the query contains a phrase
-            or a single word, or must match as a whole.
+        endings: The query, the query without its first word, and so on, each with the share of the words that remain;
+            empty if the query contains a phrase or a single word, or must match as a whole.
         folded: Whether the index also searches the folded fields.
     """
 
@@ -80,7 +79,7 @@ class CompiledQuery:
         return replace(self, common=common, typed=tuple(parts), parts=tuple(parts), endings=endings)
 
     def page(self, *, page: int, hits: int, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
-        """Return a query for a page of the hits or groups; ``extra_filters`` as for :meth:`query`."""
+        """Return a query for a page of hits, or of groups in a distinct search; arguments as for :meth:`query`."""
         options = {"distinct": attribute(self.distinct)} if self.distinct else {}
         return {**self.query(page=page, hits=hits, extra_filters=extra_filters), **options}
 
@@ -90,7 +89,14 @@ class CompiledQuery:
         return {**self.query(page=1, hits=hits, extra_filters=extra_filters), "attributesToRetrieve": fields}
 
     def query(self, *, page: int, hits: int, facets: bool = False, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
-        """One query; ``extra_filters`` must hold, too."""
+        """Return a query of a ``/multi-search`` for one page of hits.
+
+        Args:
+            page: Number of the page, from 1.
+            hits: Hits per page.
+            facets: Whether to count the requested facets.
+            extra_filters: Filters in Meilisearch's syntax that hits must meet in addition to :attr:`filters`.
+        """
         query = {**self.common, "page": page, "hitsPerPage": hits, "filter": [*self.filters, *extra_filters]}
         names = {name for name in self.facets.values() if name is not None}
         if facets and names:
@@ -216,7 +222,7 @@ def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
 
 
 def quoted(text: str) -> str:
-    """``text`` as a name or value in Meilisearch's filters."""
+    """Return ``text`` as a name or value in Meilisearch's filters: ``say "hi"`` -> ``"say \\"hi\\""``."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -279,7 +285,7 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
 
 
 def _blank_filter(field: str, filterable: Set[str]) -> str:
-    """Return a filter for an empty text, which Meilisearch does not have among the values of a field."""
+    """Return a filter that matches empty texts, which Meilisearch does not index."""
     if BLANK_FIELDS not in filterable:  # In indexes of earlier releases, an empty list also matches.
         return f"{quoted(field)} IS EMPTY"
     return f"{quoted(BLANK_FIELDS)} = {quoted(blank_token(field))}"
@@ -316,7 +322,6 @@ def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, fl
 
 
 def _sorts(query: SearchQuery, filterable: Set[str]) -> list[str]:
-    """Return the order, without fields that no document of the index has yet."""
     check_sort(query.sort, query.kinds)
     keys = [key for key in query.sort if key.field in STANDARD_FIELDS or key.field in filterable]
     return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in keys]

@@ -149,7 +149,7 @@ def exact_number(value: int | float) -> int | float | orjson.Fragment:
 
 
 def _digits(text: str) -> tuple[int, int]:
-    """Split a decimal into its digits and the power of ten that they are multiplied by."""
+    """``"1.25e3"`` -> ``(125, 1)``: the digits, and the power of ten that they are multiplied by."""
     mantissa, _, exponent = text.partition("e")
     whole, _, fraction = mantissa.partition(".")
     return int(whole + fraction), int(exponent or 0) - len(fraction)
@@ -167,7 +167,7 @@ def _has_blank_text(value: Any) -> bool:
 
 
 def blank_token(field: str) -> str:
-    """Return the token of a field with an empty text."""
+    """Return the token that marks a document whose field contains an empty text."""
     return term(field, "blank", "")
 
 

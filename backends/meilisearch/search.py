@@ -87,7 +87,7 @@ class Searches:
         hits = page.hits[: query.limit - len(pinned_hits)]
         total = page.total + len(pins)
         with readable():
-            facets, stats = make_facets(page.counted, compiled, query.facet_values) if query.facets else ({}, {})
+            facets, stats = make_facets(page.facet_result, compiled, query.facet_values) if query.facets else ({}, {})
             best = searched_document(page.hits[0]) if page.hits else None
             words = WordSearch(query, compiled.parts)
             ask = partial(self._ask, query, compiled, words)
@@ -108,7 +108,6 @@ class Searches:
             return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), limit)
 
     def _page(self, request: PageRequest, run: Run) -> HitPage:
-        """Return the hits of a page."""
         query, compiled, offset = request.query, request.compiled, request.offset
         limit, rest = query.limit, 0
         order = self._order(request, run) if request.is_ordered_here else None
@@ -153,7 +152,6 @@ class Searches:
         return Order(ids, len(groups) if is_all else total)
 
     def _values_of(self, name: str, query: SearchQuery, field: str) -> list[str]:
-        """Return the most frequent values of a field."""
         search = {"indexUid": name, "q": "", "page": 1, "hitsPerPage": 0, "facets": [attribute(field)]}
         (result,) = self._run([search], query)
         with readable():

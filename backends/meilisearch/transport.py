@@ -117,7 +117,7 @@ class MeilisearchTransport:
         params: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> Task:
-        """Send a change of an index. Returns the task that will apply it.
+        """Send a change of an index, and return the task that will apply it.
 
         Raises:
             RejectedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
@@ -131,7 +131,7 @@ class MeilisearchTransport:
         return task
 
     def wait(self, tasks: Sequence[Task], shares: int = 0) -> None:
-        """Return when every task is done. The tasks share the sum of their time limits.
+        """Wait until every task is done. The tasks share the sum of their time limits.
 
         Meilisearch may merge consecutive tasks, so that all of them end with the last one.
 

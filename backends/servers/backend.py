@@ -84,10 +84,9 @@ class ServerBackend(SearchBackend):
             self._sent_synonyms[name] = entries
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
-        """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute.
+        """Send a search's synonyms if they differ from the last ones sent, except within 30 seconds after a failure.
 
-        While another thread or process is sending some, the search runs with those in the index: two senders could
-        delete each other's entries.
+        Sends nothing while another thread or process is sending, because two senders could delete each other's entries.
         """
         entries = SynonymIndex.of(query.settings).entries
         if (
@@ -114,7 +113,6 @@ class ServerBackend(SearchBackend):
             self._sent_synonyms[name] = entries
 
     def _forget_synonyms(self, name: str) -> None:
-        """Forget the synonyms that were sent for an index that no longer exists."""
         self._sent_synonyms.pop(name, None)
         self._synonym_pauses.pop(name, None)
 

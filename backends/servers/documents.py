@@ -16,11 +16,11 @@ _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
 def encode_id(document_id: str) -> str:
-    """Return the engine's own key of a document.
+    """Return a document's id as a server's key: ``a-1`` -> ``a-1``, ``a/1`` -> ``x-`` and 64 hexadecimal digits.
 
-    Ids of letters, digits, ``_``, and ``-`` are unchanged. Every other id, and every id that looks encoded,
-    becomes ``x-`` and its SHA-256 hash, so that no two ids share a key, and no dot, slash, or quote from a caller
-    reaches a path.
+    Ids of up to 128 letters, digits, ``_``, and ``-`` are unchanged. Every other id, and every id that begins with
+    ``x-``, becomes ``x-`` and its SHA-256 hash, so that no two ids share a key, and no dot, slash, or quote from a
+    caller reaches a path.
     """
     if _PLAIN.fullmatch(document_id):
         return document_id
@@ -31,7 +31,7 @@ def checked_index_name(index: str) -> str:
     """Return ``index`` if it is a valid index name, because it becomes part of a URL.
 
     Raises:
-        ValueError: The service does not give indexes such names.
+        ValueError: ``index`` is not 1 to 64 lower-case letters, digits, and ``_``.
     """
     if _INDEX_NAME.fullmatch(index) is None:
         raise ValueError(f"{index!r} is not a valid index name.")
@@ -69,7 +69,12 @@ def sort_text(text: str) -> str:
 
 
 def term(field: str, kind: str, value: str) -> str:
-    """Return a token of 20 letters and digits that represents one value of one field."""
+    """Return a token of 20 hexadecimal digits that represents one value of one field, for exact comparison.
+
+    Args:
+        kind: Kind of the value or test, such as ``text``, ``number``, or ``exists``; equal values of different kinds
+            have different tokens.
+    """
     # A digest, because servers split, fold, or truncate the values themselves. NUL separates the parts, as no value
     # contains it.
     return blake2b(f"{field}\0{kind}\0{value}".encode(), digest_size=10).hexdigest()
@@ -81,7 +86,7 @@ def text_term(field: str, value: str) -> str:
 
 
 def number_term(field: str, value: int | float) -> str:
-    """Return the token of a number; equal for 5 and 5.0."""
+    """Return the token of a number; 5 and 5.0 have the same one."""
     whole = isinstance(value, int) or value.is_integer()
     return term(field, "number", str(int(value)) if whole else repr(float(value)))
 

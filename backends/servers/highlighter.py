@@ -110,11 +110,15 @@ class Matcher:
 
     @property
     def weights(self) -> Mapping[int, float]:
-        """The same weight for each meaningful word: servers do not report how rare a word is."""
+        """Weight 1 for each meaningful word, by number, because servers do not report how rare a word is."""
         return dict.fromkeys(self.meaningful, 1.0)
 
     def matches_in(self, text: str, numbers: frozenset[int] | None = None) -> list[Match]:
-        """The matches in a text, each with the most similar query word; of words with these numbers, or of all."""
+        """Return the matches in a text, in order, each with the number of the most similar query word.
+
+        Args:
+            numbers: Numbers of the query words whose matches to return; ``None`` for all.
+        """
         numbers_by_word: dict[str, int] = {}
         matches: list[Match] = []
         for start, end in self._all_spans(text):
@@ -126,15 +130,15 @@ class Matcher:
         return matches
 
     def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Match]:
-        """At least the first match of some query words in each part of a text."""
+        """Return all matches of the query words with these numbers; see :class:`backends.sections.WordLocator`."""
         return self.matches_in(text, numbers)
 
     def typed_as(self, number: int) -> Set[str]:
-        """Return the typed words that make up one word of the query; here, each is its own word."""
+        """Return one word of the query, by number, as a set: servers do not treat several typed words as one."""
         return frozenset((self.typed[number],))
 
     def typed_in(self, matched: str) -> Set[str]:
-        """Return the typed words that make up a matching text; none if it contains another word."""
+        """``"Media URL"`` -> ``{"media", "url"}`` for the query ``media url``; empty if the text has another word."""
         words = frozenset(split_words(spell_signs(matched), self.fold))
         return words if words.issubset(self.typed) else frozenset()
 
@@ -198,7 +202,7 @@ class Matcher:
         return _joined(text, spans)
 
     def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
-        """Return the matches in each text, and the part with the most matches."""
+        """Return for each text the spans to mark, and the part of ``words`` words with the most matches."""
         return [(spans, crop_window(text, spans, words)) for text in texts for spans in (self.spans(text),)]
 
     def _begins(self, word: str) -> bool:
@@ -232,11 +236,7 @@ def matched_hit(
 
 
 def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[str]:
-    """Return the hit's words that are unlikely misspellings of query words which the hit also contains in another form.
-
-    Args:
-        is_open: Whether the last word may be unfinished.
-    """
+    """``["comit"], False, {"omit", "commit"}`` -> ``{"omit"}``, but nothing for ``{"omit"}`` alone."""
     unlikely: set[str] = set()
     likely: set[str] = set()
     for index, word in enumerate(words, 1):
@@ -255,7 +255,7 @@ def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[s
 
 @lru_cache(maxsize=512)
 def _ascii_pattern(words: frozenset[str], beginnings: tuple[str, ...]) -> re.Pattern[str]:
-    """Pattern for the matches in a lower-case ASCII text, twenty times as fast as comparing words."""
+    """Return a pattern for matches in a lower-case ASCII text; twenty times as fast as comparing words."""
     finished = "|".join(word for word in words if word.isascii())
     begun = "|".join(f"{word}[a-z0-9]*" for word in beginnings if word.isascii())
     either = "|".join(filter(None, (begun, finished))) or "(?!)"
@@ -269,7 +269,7 @@ def _stop_words(language: str | None) -> frozenset[str]:
 
 
 def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
-    """Sort prefixes and remove those that begin with another one."""
+    """``["boats", "boa", "cat"]`` -> ``("boa", "cat")``."""
     shortest: list[str] = []
     for beginning in sorted(beginnings):
         if not (shortest and beginning.startswith(shortest[-1])):
@@ -278,7 +278,7 @@ def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def _joined(text: str, spans: list[Span]) -> list[Span]:
-    """Merge matches separated by a single punctuation mark, such as the two parts of node.js."""
+    """``"node.js"``, ``[(0, 4), (5, 7)]`` -> ``[(0, 7)]``: merge matches with at most one punctuation mark between."""
     joined: list[Span] = []
     for start, end in spans:
         if joined and _JOINT.fullmatch(text, joined[-1][1], start):
@@ -289,7 +289,7 @@ def _joined(text: str, spans: list[Span]) -> list[Span]:
 
 
 def crop_window(text: str, spans: list[Span], words: int) -> Span:
-    """Return the part of a text, in words, with the most matches; a third of it precedes the first match.
+    """Return the part of ``words`` words of a text with the most matches; a third of it precedes the first match.
 
     In a long text, only :data:`_MAX_EXCERPT_SOURCE_CHARS` characters around its first match are considered.
     """

@@ -115,7 +115,7 @@ class _Connections:
 
     @contextmanager
     def request(self, budget: Budget) -> Iterator[None]:
-        """Send a request in the block, unless the engine is silent, and note whether it responds."""
+        """Send a request in the block, and record whether the engine responds; raises if the engine is silent."""
         with waiting():
             while not self.silence.begin(budget.remaining()):
                 responded = False
@@ -133,7 +133,6 @@ class _Connections:
                 self.silence.end(responded=responded)
 
     def _responds(self) -> bool:
-        """Whether any node responds to a probe."""
         for node in self._url.nodes:
             budget = Budget(self._probe_seconds / len(self._url.nodes))
             try:
@@ -267,7 +266,7 @@ class HttpPool:
             self._operations.budget = outer
 
     def budget(self, seconds: float | None = None, shares: int = 1) -> Budget:
-        """Return the budget of a request: the rest of the current operation's budget, or else its own.
+        """Return the time budget of a request: the budget of the current :meth:`operation`, or else a new one.
 
         Args:
             seconds: Limit for this request; ``None`` for the usual limit.
@@ -297,13 +296,13 @@ class HttpPool:
         """Send one request to one node and read the whole response.
 
         Args:
-            path: A path of ours; neither it nor ``params`` may contain text from a caller.
+            path: Path on the node; neither it nor ``params`` may contain text from a caller.
             timeout_seconds: Limit within the budget; the time for sending the body does not count.
 
         Raises:
             TransportFailure: No complete response arrived in time.
             ResponseTooLarge: The response exceeds :data:`MAX_RESPONSE_BYTES`.
-            EngineNotAsked: The engine does not respond to earlier requests.
+            EngineNotAsked: The engine did not respond to earlier requests, so this one was not sent.
         """
         data = None if body is None else Body.within(self._url.send_timeout_seconds, body)
         connections = self._connections()
@@ -360,7 +359,7 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception of ``requests`` and its nested causes, which are stored in different places."""
+    """Yield an exception of ``requests`` and its nested causes, which are in ``reason``, ``args``, or ``__cause__``."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

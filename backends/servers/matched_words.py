@@ -38,7 +38,7 @@ from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
 MAX_CORRECTED_WORDS = 10
-"""Maximum number of words of a query in which typing errors are forgiven; in a longer query, none are.
+"""Maximum number of words of a query whose words may be mistyped; in a longer query, all words match as typed.
 
 Correcting more words takes Typesense most of a second, and Meilisearch ignores further words altogether.
 """
@@ -66,7 +66,7 @@ class QueryWord:
         word: The word, folded.
         is_run: Whether it is a run of an unspaced script, which matches inside a longer run.
         is_open: Whether it matches longer words too, because it is the last word and may be unfinished.
-        may_be_mistyped: Whether typing errors in it are forgiven.
+        may_be_mistyped: Whether it also matches words with typing errors.
     """
 
     word: str
@@ -79,7 +79,7 @@ class QueryWord:
         return other.startswith(self.word) if self.is_open else other == self.word
 
     def occurs_in(self, lowered: str) -> bool:
-        """Whether a lower-case text contains the word; a false result is not reliable for text with accents."""
+        """Whether a lower-case text contains the word. May be false for a text that contains it with accents."""
         offset = lowered.find(self.word)
         if self.is_run:
             return offset >= 0
@@ -91,7 +91,9 @@ class QueryWord:
         return False
 
     def errors_to(self, other: str) -> int:
-        """Number of typing errors between this word and a folded word, or its prefix if this word is unfinished."""
+        """Return the number of typing errors between this word and a folded word; more than :attr:`max_errors` if there
+        are too many. If this word may be unfinished, it is compared with prefixes of the other.
+        """
         size, max_errors = len(self.word), self.max_errors
         shapes = {other, *(other[: size + extra] for extra in range(-max_errors, max_errors + 1) if self.is_open)}
         return min(OSA.distance(self.word, shape, score_cutoff=max_errors) for shape in shapes)
@@ -110,7 +112,7 @@ class QueryWord:
 
     @property
     def max_errors(self) -> int:
-        """Number of typing errors that are forgiven in it."""
+        """Number of typing errors that the word may have: 0, 1, or 2."""
         if not self.may_be_mistyped:
             return 0
         return 2 if len(self.word) >= TWO_ERRORS_FROM else 1
@@ -132,7 +134,7 @@ class WordLookup:
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """A query whose matching words are determined.
+    """Finds out which words of one query a search matched.
 
     Attributes:
         parts: Its words.
@@ -151,7 +153,7 @@ class WordSearch:
         best: Mapping[str, Any] | None,
         ask: Callable[[Sequence[QueryWord]], WordLookup],
     ) -> tuple[Matched, str | None]:
-        """Return the matched words, and the corrected query if there is one.
+        """Return the match level of a search, and the corrected query if there is one.
 
         Args:
             total: Number of hits.
@@ -189,7 +191,7 @@ class WordSearch:
         return WORD.sub(corrected_word, self.query.text)
 
     def parts_with_synonyms(self, result: SearchResult) -> Sequence[QueryPart]:
-        """Return the corrected words of the query if they have synonyms that its own words lack; otherwise nothing.
+        """Return the corrected words of the query if they have synonyms that its words as typed lack; otherwise ``()``.
 
         A server looks up the synonyms of words as typed, so it must search again for the synonyms of corrected words.
         A word that finds nothing may also be a mistyped synonym.
@@ -286,10 +288,7 @@ class WordSearch:
         return split_words(spell_signs(text), self.fold)
 
     def _replacements(self, unknown: Sequence[QueryWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield each word that no document contains, with the most similar word of this document.
-
-        Skips words for which even the most similar one has more typing errors than are forgiven.
-        """
+        """Yield each unknown word with the most similar word of a document, unless even this has too many errors."""
         written: dict[str, str] = {}
         if unknown:
             for text in self._texts(document):

@@ -80,7 +80,7 @@ class Ranks:
         self.are_neutral = not boosts and not self._rank_field and self._recency is None
 
     def rank(self, document: Values) -> float:
-        """Total rank of a document."""
+        """Return the total rank of a document, which may exceed :data:`backends.query.MAX_RANK`."""
         document_rank = _number_in(document.get(self._rank_field)) if self._rank_field else None
         ranks = sum(rank for rank, holds in self._boosts if holds(document))
         if self._paths:
@@ -89,7 +89,7 @@ class Ranks:
         return ranks + bounded_rank(document_rank or 0.0)
 
     def factor(self, document: Values) -> float:
-        """Factor on the score of a document."""
+        """Return the factor for the score of a document, from its rank and its age."""
         return rank_factor(self.rank(document)) * self._by_age(document)
 
     def _by_age(self, document: Values) -> float:
@@ -106,7 +106,7 @@ class Ranks:
 def with_explanations(
     make: MakeHit, query: SearchQuery, ranks: Ranks, explained_members: Sequence[str], limits: str = ""
 ) -> MakeHit:
-    """Wrap a hit builder so that it adds explanations if the query requests them.
+    """Return a hit builder that adds explanations to the hits of ``make``, or ``make`` if the query requests none.
 
     Args:
         explained_members: Members of the server's hit that explain its position.
@@ -134,7 +134,7 @@ def _is_ranked(query: SearchQuery) -> bool:
 
 
 def _path_of(document: Values) -> str:
-    """Path and query of a document's URL, without case."""
+    """``{"url": "https://example.com/Docs?a=1"}`` -> ``"/docs?a=1"``."""
     parts = urlsplit(str(document.get("url", "")))
     return fold_value((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
@@ -152,7 +152,7 @@ def _members(value: Any) -> list[Any]:
 
 
 def _number_in(value: Any) -> float | None:
-    """Return the single number in a field."""
+    """``5`` or ``[5]`` -> 5.0; ``[5, 6]`` or ``"5"`` -> ``None``."""
     numbers = [number for number in _members(value) if isinstance(number, int | float) and not isinstance(number, bool)]
     return float(numbers[0]) if len(numbers) == 1 else None
 

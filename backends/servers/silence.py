@@ -88,7 +88,7 @@ class Silence:
         return self._since is not None and now - self._since >= SUSPECT_SECONDS
 
     def end(self, *, responded: bool) -> None:
-        """End a request."""
+        """End a request that :meth:`begin` began; ``responded`` is whether the server responded to it."""
         with self._changed:
             self._requests -= 1
             if responded:
@@ -96,7 +96,7 @@ class Silence:
             self._changed.notify()
 
     def end_probe(self, *, responded: bool) -> None:
-        """End a probe."""
+        """End a probe that :meth:`begin` requested; ``responded`` is whether the server responded to it."""
         with self._changed:
             self._is_probing = False
             if responded:

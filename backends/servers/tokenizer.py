@@ -52,7 +52,7 @@ def _in_meilisearch(letter: str) -> str:
 
 
 def _ranges(letters: Iterable[str]) -> str:
-    """Letters as the inside of a character class."""
+    """``"abcx"`` -> ``"a-cx"``: the inside of a character class."""
     ranges: list[list[str]] = []
     for letter in letters:
         if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
@@ -178,7 +178,7 @@ def meilisearch_separators() -> tuple[str, ...]:
 
 
 def split_words(text: str, fold: Fold = fold_word) -> list[str]:
-    """Folded words and runs of a text, in order, without empty ones."""
+    """Return the folded words of a text, and its runs of unspaced scripts, in order."""
     return [word for word, _ in _words_as_typed(text, fold)]
 
 
@@ -192,12 +192,12 @@ def has_signs(text: str) -> bool:
 
 
 def spell_signs(text: str) -> str:
-    """Replace the symbols in names such as C++ with letters."""
+    """Replace the symbols in names such as C++ with letters: ``C++`` -> ``Cplusplus``, ``C#`` -> ``Csharp``."""
     return SIGNED.sub(lambda match: match[0].replace("+", "plus").replace("#", "sharp"), text)
 
 
 def cut_word(word: str) -> str:
-    """``word`` cut to :data:`MAX_WORD_BYTES`."""
+    """Return the beginning of a word of at most :data:`MAX_WORD_BYTES` bytes in UTF-8, in whole characters."""
     data = word.encode()
     return word if len(data) <= MAX_WORD_BYTES else data[:MAX_WORD_BYTES].decode(errors="ignore")
 
@@ -252,7 +252,11 @@ def without_stop_words(parts: Sequence[QueryPart], stops: Set[str]) -> tuple[Que
 
 
 def grams(run: str, *, single: bool) -> list[str]:
-    """ASCII tokens of an unspaced run: one for each pair of neighbors, and with ``single``, one for each letter."""
+    """Return ASCII tokens for an unspaced run: ``東京`` -> ``u6771u4eac``, one for each pair of neighbors.
+
+    Args:
+        single: Whether to add one for each letter, as for a run of one letter.
+    """
     codes = [f"u{ord(letter):x}" for letter in run]
     pairs = [first + second for first, second in itertools.pairwise(codes)]
     return pairs + codes if single or not pairs else pairs

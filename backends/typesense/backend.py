@@ -241,7 +241,7 @@ class TypesenseBackend(ServerBackend):
         return types
 
     def _widen(self, name: str, kinds: FieldKinds, documents: Sequence[Document]) -> dict[str, str]:
-        """Add the fields these documents need. The current fields are read each time, because others change them."""
+        """Add the fields that these documents need, and return all fields; other processes may add fields, too."""
         types = self._read_types(name)
         changes = schema_changes(types, kinds, documents)
         if changes:

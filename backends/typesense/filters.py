@@ -123,7 +123,7 @@ class FilterCompiler:
         return [name for name in names if name in self._types]
 
     def _with_lack(self, field: str, conditions: list[str], negated: bool) -> str:
-        """Combine conditions by OR; a negation also includes the documents without a number to compare."""
+        """Combine conditions by OR. A negation also matches the documents without a number to compare."""
         if negated:
             kind = "exists" if field == "date" else "has number"
             conditions = [f"_terms:!={term(field, kind, '')}", *conditions]

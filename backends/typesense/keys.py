@@ -44,7 +44,10 @@ class TypesenseKeys:
         self._parents: dict[tuple[str, str], tuple[int, str]] = {}
 
     def issue(self, index: str, reference: str, expires_at: datetime) -> str:
-        """Create a scoped key for ``index`` until ``expires_at``; keys with one reference are revoked together."""
+        """Return a new scoped key that can search ``index`` until ``expires_at``.
+
+        All keys with the same reference are revoked together.
+        """
         parent = self._find_parent(index, reference) or self._make_parent(index, reference)
         embedded: Any = {
             "collection": index,
@@ -54,7 +57,7 @@ class TypesenseKeys:
         return self._keys.generate_scoped_search_key(parent, embedded).decode()
 
     def revoke(self, reference: str) -> None:
-        """Delete every parent with this reference; returns once no live node accepts its keys."""
+        """Revoke every key with this reference, and wait until no live node accepts them."""
         for cached in [pair for pair in self._parents if pair[1] == reference]:
             self._parents.pop(cached, None)
         parents = [key["id"] for key in self._listed() if _description(key)[:1] == [reference]]

@@ -29,7 +29,7 @@ def columns(ranks: Ranks, types: Mapping[str, str]) -> list[str]:
 
 
 def in_order(hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Typesense's hits, with equally good matches ordered by rank within the first :data:`WINDOW` hits."""
+    """Return Typesense's hits with equally good matches ordered by rank, within the first :data:`WINDOW` hits."""
 
     def sort_key(hit: Mapping[str, Any]) -> tuple[int, float]:
         return -int(hit["text_match"]), -ranks.factor(_values(hit["document"], ranks, types))
@@ -46,7 +46,7 @@ def _columns_of(field: str, types: Mapping[str, str]) -> Sequence[str]:
 
 
 def _values(document: Mapping[str, Any], ranks: Ranks, types: Mapping[str, str]) -> Values:
-    """Maps each field that ranks depend on to its values. Numbers occur twice: as text and as a number."""
+    """``{"_v_size": [<token of "5">], "size": [5]}`` -> ``{"size": ["5", 5]}``, for a rank that depends on ``size``."""
     values_by_field = {}
     for field in ranks.fields:
         values: list[Any] = []
@@ -146,7 +146,6 @@ def read_page_hits(page: PageHits, compiled: CompiledQuery, ask: Ask, *, explain
 
 
 def _first_of_each(hits: Sequence[Result], compiled: CompiledQuery) -> list[tuple[str | None, str]]:
-    """Value and id of the first hit of each value, and of each hit without a value."""
     values: set[str] = set()
     groups: list[tuple[str | None, str]] = []
     for hit in hits:
@@ -165,7 +164,7 @@ def _preferred(
     groups: Sequence[tuple[str | None, str]],
     pins: Sequence[str],
 ) -> list[tuple[str, str]]:
-    """Ids of the preferred hits, each with the id of the best hit that it replaces; pinned hits stay."""
+    """Return the ids of the preferred hits, each with the id of the hit that it replaces; pinned hits stay."""
     preferred = preference(query)
     if preferred is None or not compiled.preferred:
         return [(id, id) for _, id in groups]
@@ -185,7 +184,6 @@ def _value(hit: Result, compiled: CompiledQuery) -> str | None:
 
 
 def _count(compiled: CompiledQuery, ask: Ask) -> int:
-    """Return the number of values, plus number of hits without a value."""
     grouped, alone = ask(compiled.count_searches())
     missing: int = alone["found"]
     grouped_found: int = grouped["found"]

@@ -108,7 +108,9 @@ class CompiledQuery:
         return {**search, "include_fields": fields, "highlight_fields": "none"}
 
     def count_searches(self) -> list[dict[str, str]]:
-        """Two searches: one counts values, plus a group for documents without a value; one counts these documents."""
+        """Return two searches: for the number of groups, where all documents without a value are one group, and for the
+        number of these documents.
+        """
         search = self.search(page=1, per_page=0)
         alone = " && ".join(condition for condition in (search.get("filter_by"), self.alone) if condition)
         return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]
@@ -200,11 +202,9 @@ def needs_types(query: SearchQuery) -> bool:
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:
-    """Parameters for the words of the query, and how they match.
+    """Return the parameters for the words of the query: the fields to search, weights, typing errors, prefixes.
 
-    The ``_g_`` fields contain words that Typesense folds differently.
-
-    Titles of sections are searched together with the text fields; collections that never had sections lack the field.
+    Collections that never had sections lack the field with their titles.
     """
     fields = searched_fields(query)
     words = [_written(part) for part in parts]

@@ -50,7 +50,7 @@ class RejectedByTypesense(ServerRejection):
 
 
 def rejection(status: int, response: Any) -> RejectedByTypesense:
-    """Return the rejection that a response contains."""
+    """Build the exception for a status and the decoded body of a response."""
     return RejectedByTypesense(status, str(response["message"]))
 
 

@@ -200,7 +200,7 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
 
 
 def _searched_text(text: str) -> str:
-    """Return what Typesense searches in a text. The length may differ: hits show the text of the stored document."""
+    """``"l’été"`` -> ``"l'été"``: a text with boundaries at which Typesense splits; very long words are split, too."""
     plain = plain_punctuation(text)
     if len(plain) <= _MAX_WORD_CHARACTERS or max(map(len, plain.split()), default=0) <= _MAX_WORD_CHARACTERS:
         return plain

@@ -230,7 +230,6 @@ def _in_order(
 
 
 def _values_of(ask: Ask, name: str, types: Mapping[str, str], field: str) -> list[str]:
-    """Return the most frequent values of a field."""
     column = f"_v_{field}"
     if column not in types:
         return []

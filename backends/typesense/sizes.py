@@ -66,7 +66,7 @@ class PageSizes:
 
 
 def _sizes(ask: Ask, search: Mapping[str, str]) -> tuple[int, Mapping[str, float]]:
-    """Number of documents that a search finds, and their minimum, maximum, and total size; empty for none."""
+    """``(3, {"min": 10.0, "max": 20.0, "sum": 45.0})``: number of documents that a search finds, and sizes in bytes."""
     (result,) = ask([{**search, "facet_by": DOCUMENT_BYTES, "max_facet_values": "1"}])
     stats = result["facet_counts"][0]["stats"]
     return result["found"], {name: float(stats[name]) for name in ("min", "max", "sum") if name in stats}

@@ -16,7 +16,7 @@ _MARK = "site-search-"
 
 
 def put_synonyms(transport: TypesenseTransport, index: str, entries: Iterable[Entry], seconds: float | None) -> None:
-    """Replace the collection's synonyms by ``entries``.
+    """Replace the synonyms that this service stored in a collection with ``entries``.
 
     Args:
         seconds: Time limit; ``None`` for the usual limit of each request.

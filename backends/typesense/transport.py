@@ -70,7 +70,7 @@ class TypesenseTransport(ApiCall):
         body: Any = None,
         seconds: float | None = None,
     ) -> Response:
-        """Ask one node after another until one responds.
+        """Send a read to one node after another until one responds, and return its response.
 
         Args:
             seconds: Time limit; ``None`` for the usual limit.
@@ -114,7 +114,9 @@ class TypesenseTransport(ApiCall):
         body: Any = None,
         seconds: float | None = None,
     ) -> Response:
-        """Send a change to the leader, waiting for an election if necessary; repeating it must be harmless.
+        """Send a change to the leader, and return the response; waits for an election if necessary.
+
+        The request may be sent several times, so repeating it must be harmless.
 
         Args:
             seconds: Time limit; ``None`` for the usual limit, which grows with the body: see :func:`.time_shares`.
@@ -155,7 +157,7 @@ class TypesenseTransport(ApiCall):
         raise BackendUnavailable("The search engine did not accept the change.") from failure
 
     def lines(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[bytes]:
-        """Read a long response line by line.
+        """Yield the lines of a long response as they arrive.
 
         Raises:
             RejectedByTypesense: Typesense rejected the request.

@@ -57,7 +57,8 @@ _TRASH = ".trash"
 _ATTEMPTS = 3
 
 MAX_WATCHED_SECONDS = 2.0
-"""Time after which a writer is no longer offered to other writes of its process, so that other processes can write."""
+"""Seconds after which a writer is no longer offered to other writes of its process, so that other processes can write.
+"""
 
 
 class Maintenance(Protocol):
@@ -84,7 +85,7 @@ class DiskStore(Store):
 
     Attributes:
         is_closing: Whether no more background work may start.
-        watched_seconds: Time during which the process's writes may take over a writer; less than the timeout of waits.
+        watched_seconds: Seconds during which the process's writes may take over a writer; less than the timeout.
     """
 
     def __init__(
@@ -252,11 +253,18 @@ class DiskStore(Store):
         return self.root / name
 
     def lease(self, name: str, meanwhile: Iterable[object] = ()) -> FileLease:
-        """Wait for the write lock of an index, and run the steps of ``meanwhile`` one by one until it is free."""
+        """Wait for the write lock of an index and return it.
+
+        Args:
+            meanwhile: Steps of work, run one by one as long as the lock is not free.
+
+        Raises:
+            BackendUnavailable: The lock was not free within the store's timeout.
+        """
         return lock_file(self.root / _LOCKS / name, self._timeout_seconds, meanwhile)
 
     def try_hold_vacuum(self, name: str) -> FileLease | None:
-        """Take the lock for building another generation of an index; ``None`` if another process has it."""
+        """Return the lock for building another generation of an index; ``None`` if another process holds it."""
         return try_lock_file(self.root / _LOCKS / f"{name}{_VACUUM_LOCK}")
 
     def _discard(self, name: str) -> None:
@@ -272,11 +280,7 @@ class DiskStore(Store):
 
 
 def _prepare(store: DiskStore, name: str, kinds: FieldKinds, open_writer: OpenWriter) -> Mapping[str, int]:
-    """Assign dynamic columns to the fields of a write; closes the writer if the index has to grow.
-
-    Returns:
-        The assigned dynamic columns.
-    """
+    """Assign dynamic columns to the fields of a write, and return them; closes the writer if the index has to grow."""
     store.snapshot(name)
     entry = store.open_indexes.get(name)
     dynamic_columns = dynamic_columns_for(kinds, entry.state.dynamic_columns)
@@ -289,11 +293,7 @@ def _prepare(store: DiskStore, name: str, kinds: FieldKinds, open_writer: OpenWr
 
 
 def _grow(store: DiskStore, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:
-    """Build a new generation with room for more fields beside the current one, then switch to it.
-
-    Returns:
-        The assigned dynamic columns.
-    """
+    """Build a generation with more dynamic columns, switch to it, and return the assigned columns."""
     folder = store.folder(name)
     guard = store.try_hold_vacuum(name)
     if guard is not None:  # Otherwise another process is building a generation, which must not be removed.

@@ -142,7 +142,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
 
 
 def _with_joined_forms(text: str, foreign: str | None, words: dict[str, Sequence[str]]) -> list[str]:
-    """The values to index for a text: itself, and the joined forms of its words."""
+    """``"the U-Bahn"`` -> ``["the U-Bahn", "UBahn"]``; adds the words and their forms to ``words``."""
     forms_by_word = words_with_forms(text, foreign)
     if not forms_by_word:
         return [analyze(text, foreign)]
@@ -161,7 +161,7 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 
 
 def sort_text(value: str | int | float | bool) -> str:
-    """Convert a value to text that sorts correctly: numbers by size, then other values without case and accents."""
+    """Return text that sorts like a value: numbers by size, then other values without case and accents."""
     if isinstance(value, str):
         return f"1{fold_to_sort(value)}"
     if isinstance(value, bool):
@@ -180,7 +180,7 @@ _URL_PATH = re.compile(r"1(?:https?://[^/?#]*)?([^?#]*)")
 
 
 def folder_terms(sort_key: str) -> list[str]:
-    """Return the filter terms of a URL's path, its last segment, and its first folders: ``/``, ``/docs/``, …
+    """Return the filter terms of a URL's path, its last segment, and its first :data:`MAX_FOLDERS` folders.
 
     Args:
         sort_key: The URL's :func:`sort_text`.
@@ -200,7 +200,7 @@ def folder_terms(sort_key: str) -> list[str]:
 def _add_values(
     columns: dict[str, Any], filter_terms: list[str], name: str, value: Any, dynamic_columns: Mapping[str, int]
 ) -> list[str]:
-    """Index a number, a boolean, or the members of a list. Returns the values to count in facets."""
+    """Index a number, a boolean, or the members of a list, and return the values to count in facets."""
     if value == []:
         filter_terms.append(empty_term(name))
     counted: dict[str, None] = {}
@@ -217,7 +217,7 @@ def _add_values(
 
 
 def dynamic_columns_for(kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
-    """Return the ``assigned`` dynamic columns, plus a new one for each further custom field that needs one."""
+    """Return the ``assigned`` dynamic columns, plus a new one for each other custom field that needs one."""
     dynamic_columns = dict(assigned)
     for name in sorted(kinds):
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):
@@ -240,7 +240,7 @@ def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = N
 
 
 def documents_at(searcher: tantivy.Searcher, addresses: Sequence[tantivy.DocAddress]) -> Iterator[Document]:
-    """Yield the stored documents at some addresses."""
+    """Yield the stored documents at these addresses, in this order."""
     for address, changed_at in zip(addresses, searcher.fast_field_values(UPDATED_AT, list(addresses)), strict=True):
         yield from_tantivy(searcher.doc(address), int(changed_at or 0))
 
@@ -266,7 +266,7 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
 
 
 def live_columns(searcher: tantivy.Searcher, kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
-    """Reassign dynamic columns to the fields of ``kinds`` and to ``assigned`` fields still used in stored documents."""
+    """Return new dynamic columns for the fields of ``kinds`` and the ``assigned`` fields that documents still use."""
     doubtful = {name for name in assigned if not needs_dynamic_column(kinds.get(name, frozenset()))}
     live_fields: set[str] = set()
     if doubtful:
@@ -276,7 +276,7 @@ def live_columns(searcher: tantivy.Searcher, kinds: FieldKinds, assigned: Mappin
 
 
 def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, dynamic_columns: Mapping[str, int]) -> int:
-    """Add every stored document to another index. Returns their number."""
+    """Add every stored document of an index to another index. Returns the number of documents."""
     copied = 0
     for document in stored_documents(searcher):
         writer.add_document(to_tantivy(document, dynamic_columns))

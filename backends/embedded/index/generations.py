@@ -25,7 +25,7 @@ STORED_BLOCK_BYTES = 4_096
 """Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
 _POLL_SECONDS = 0.004
-"""Pause between two looks at the files of a merge."""
+"""Seconds between two checks whether a merge is running."""
 
 _SEGMENT_NAME_LENGTH = 32
 _DRAFT_LIFE_SECONDS = 3600
@@ -70,7 +70,7 @@ def new_generation() -> str:
 
 
 def sweep_drafts(folder: Path) -> None:
-    """Remove temporary files that killed processes left behind. The caller must hold the write lock."""
+    """Remove temporary files over an hour old, which killed processes left behind. Call it under the write lock."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(".tmp") and time.time() - entry.stat().st_mtime > _DRAFT_LIFE_SECONDS:
@@ -84,10 +84,10 @@ def signature_of(path: str) -> Signature:
 
 
 def read_generation(folder: Path) -> tantivy.Index:
-    """Open a generation to take a searcher from it; the caller should drop the index immediately afterwards.
+    """Open a generation for a single searcher. Get the searcher, then drop the index at once; the searcher stays valid.
 
     Tantivy starts a thread that watches the directory of an open index for commits. Dropping the index before that
-    thread starts avoids its cost; the searcher remains valid.
+    thread starts avoids its cost.
     """
     return tantivy.Index.open(str(folder))
 
@@ -193,7 +193,7 @@ class MergeWatch:
 
     Args:
         folder: Folder of the generation. No other writer may be open.
-        seconds: Time after which other processes must get their turn.
+        seconds: Seconds after which other processes must get their turn.
     """
 
     def __init__(self, folder: Path, seconds: float):
@@ -203,11 +203,11 @@ class MergeWatch:
         """Segments that are not the result of a merge: committed ones, and leftovers of killed processes."""
 
     def is_time_up(self) -> bool:
-        """Whether other processes must get their turn."""
+        """Whether this writer's time is up, so that other processes must get their turn."""
         return time.monotonic() >= self._deadline
 
     def wait_for_merges(self, is_taken_over: Callable[[], bool]) -> None:
-        """Return when no merge is running, the writer was taken, or its time is over."""
+        """Wait until no merge is running, another write has taken over the writer, or its time is up."""
         self._known_segments |= _listed_segments(self._folder)
         while not self.is_time_up():
             time.sleep(_POLL_SECONDS)

@@ -65,7 +65,7 @@ os.register_at_fork(after_in_child=_close_locks_in_child)
 
 
 def lock_file(path: Path, timeout_seconds: float, meanwhile: Iterable[object] = ()) -> FileLease:
-    """Wait for the lock on a file, which is created if necessary and never removed.
+    """Wait for the lock on a file, which is created if necessary and never removed, and return it.
 
     The kernel queues waiters fairly; a polling loop would let some starve.
 
@@ -87,7 +87,7 @@ def lock_file(path: Path, timeout_seconds: float, meanwhile: Iterable[object] = 
 
 
 def try_lock_file(path: Path) -> FileLease | None:
-    """Take the lock on a file, or return ``None`` if it is held."""
+    """Return the lock on a file, which is created if necessary; ``None`` if a thread or process holds the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -74,7 +74,7 @@ class OpenIndex:
             return self._index
 
     def after_writer(self) -> None:
-        """Remember that the open index knows all files. Called under the write lock when a writer has been closed."""
+        """Record that the open index knows all files. Call it under the write lock, after closing a writer."""
         with self._lock:
             self._managed = self._managed_signature()
 

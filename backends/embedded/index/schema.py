@@ -1,4 +1,4 @@
-"""The tantivy schema of an index, and the places where a document's custom fields are indexed.
+"""The tantivy schema of an index, and how a document's custom fields are indexed.
 
 Custom fields have any name and any kind, but tantivy's schema is fixed when an index is created. So:
 
@@ -102,10 +102,10 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
 
 
 def enough_dynamic_columns(capacity: int, needed: int) -> int:
-    """Return the new column capacity for an index that needs more columns; generous, so that rebuilds are rare.
+    """Return the new number of dynamic columns for an index: ``capacity`` times a power of four, at least ``needed``.
 
     Raises:
-        BackendUnavailable: No index can have that many.
+        BackendUnavailable: ``needed`` exceeds :data:`MAX_DYNAMIC_COLUMNS`.
     """
     if needed > MAX_DYNAMIC_COLUMNS:
         raise BackendUnavailable("The documents have more different fields than the search engine supports.")

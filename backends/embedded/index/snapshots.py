@@ -179,13 +179,13 @@ def inverse_frequency(frequency: int, total: int) -> float:
 
 
 def add_highest_counts(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
-    """Add a field's document frequencies to ``counts``; a term of several fields keeps its highest frequency."""
+    """Add terms with their document frequencies in a field to ``counts``, which keeps the highest frequency of each."""
     for term, count in listed:
         counts[term] = max(count, counts.get(term, 0))
 
 
 def match_count(result: tantivy.SearchResult) -> int:
-    """Return the number of all matches; tantivy-py's type stubs lack this attribute."""
+    """Return the number of all matches, of which a result contains only some."""
     return int(getattr(result, "count", None) or 0)
 
 

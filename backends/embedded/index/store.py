@@ -27,7 +27,7 @@ from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendError, BackendUnavailable
 from backends.query import FieldKinds
 
-# tantivy reports operating system errors only as text.
+# Numbers of the operating system's errors, as in tantivy's messages.
 _TEMPORARY_ERROR = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Cannot allocate|No space left")
 
 
@@ -39,7 +39,10 @@ def is_engine_error(error: BaseException) -> bool:
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether an error is due to the machine (memory, disk, open files, permissions) rather than the index."""
+    """Whether an error is due to the machine (memory, disk, open files, permissions) rather than the index.
+
+    Tantivy reports errors of the operating system only as text.
+    """
     return isinstance(error, MemoryError | PermissionError) or _TEMPORARY_ERROR.search(str(error)) is not None
 
 
@@ -73,7 +76,7 @@ LARGE_HEAP = 64_000_000
 
 
 def heap_for(characters: int) -> int:
-    """Return the writer heap size for which this much text becomes one segment; a larger heap is slower."""
+    """Return the smallest writer heap, in bytes, with which this many characters become one segment."""
     return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 
@@ -90,7 +93,7 @@ class Conversion:
         self._ahead: deque[tantivy.Document] = deque()
 
     def steps_ahead(self, expected_columns: Mapping[str, int]) -> Iterator[None]:
-        """Convert one document after the other, for the dynamic columns that the write will probably have."""
+        """Convert the next document at each step, for the dynamic columns that the write will probably have."""
         self._expected_columns = expected_columns
         for document in self.documents:
             self._ahead.append(to_tantivy(document, expected_columns))
@@ -229,10 +232,10 @@ class Store(ABC):
 
     @abstractmethod
     def index_bytes(self) -> int | None:
-        """Total size of all indexes in bytes; ``None`` if it is unknown."""
+        """Return the total size of all indexes in bytes; ``None`` if it is unknown."""
 
     def free_share(self) -> float | None:
-        """Free share of the disk with the indexes, from 0 to 1; ``None`` for indexes in memory."""
+        """Return the free share of the disk with the indexes, from 0 to 1; ``None`` for indexes in memory."""
         return None
 
     @abstractmethod
@@ -267,7 +270,7 @@ class Store(ABC):
         self, name: str, open_writer: OpenWriter, dynamic_columns: Mapping[str, int], conversion: Conversion,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[WriteTransaction]:  # fmt: skip
-        """Write, then release the writer's lock when the merges are done, unless another write takes the writer."""
+        """Commit at the block's end; release the lock after the merges, unless another write takes over the writer."""
         is_new = open_writer.writer is None
         try:
             index, writer = open_writer.begin(conversion.documents)

@@ -20,9 +20,10 @@ _MAX_SEARCHED_CHARS = 100_000
 
 
 def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> str | None:
-    """Replace each required query word that no document contains; returns ``None`` if there are no words to replace.
+    """Return the query with its misspelled words corrected: ``opning hours`` -> ``opening hours``.
 
-    The replacement is the nearest, then most frequent, similar word for which some document contains the whole query.
+    A required word that no document contains is replaced by the nearest, then most frequent, similar word with which
+    a document contains the whole query. ``None`` if there are no words to replace.
 
     Args:
         condition: Condition on the documents; some document that meets it contains all words of the query.
@@ -66,7 +67,7 @@ def _exists(resolved: ResolvedQuery, variant: TermVariant) -> bool:
 def _chosen_together(
     resolved: ResolvedQuery, condition: tantivy.Query | None, candidates: Mapping[int, Sequence[TermVariant]]
 ) -> dict[int, TermVariant]:
-    """Choose one candidate for each position so that some document contains all of them."""
+    """Choose one candidate for each word, by its index, so that a document contains all of them."""
     clauses: dict[int, tantivy.Query] = {
         index: term.query for index, term in enumerate(resolved.required) if term.query is not None
     }

@@ -95,11 +95,7 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
 
 
 def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking, whole: str) -> str:
-    """Return the kind of a variant.
-
-    Args:
-        whole: The words of the query as one word.
-    """
+    """Return one of :data:`backends.base.VARIANT_KINDS`; ``whole`` is the query's words as one word."""
     typed = term.query_term.terms
     if variant.is_closed_compound:
         return "compound"

@@ -31,7 +31,7 @@ _Query = tantivy.Query
 
 @dataclass(frozen=True, slots=True)
 class FinalQuery:
-    """The query that answers a search.
+    """The query that a search runs.
 
     Attributes:
         query: Matches all hits, with filters applied.
@@ -40,7 +40,7 @@ class FinalQuery:
         offset, ranked: The hits from this offset on, best first, if they were requested.
         first: Query whose hits come before all others, by relevance, whatever their scores.
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
-        retyped: What was searched for instead, because the query as typed finds nothing.
+        retyped: The text that was searched for instead, because the query as typed finds nothing.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
         every_word_bonus: Share of the query's weight that its relaxations add for documents with every word.
         explained: Explanations; the first one whose query matches a hit explains it.
@@ -59,7 +59,7 @@ class FinalQuery:
     explained: tuple[Explained, ...] = ()
 
     def without_matches_of(self, query: tantivy.Query) -> FinalQuery:
-        """Return a copy that excludes the matches of ``query``."""
+        """Return a copy that matches the same documents except those that ``query`` matches."""
         others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
         return FinalQuery(others, first=None if self.first is None else self.first.without_matches_of(query))
 
@@ -136,9 +136,9 @@ class QueryChoice:
         return None
 
     def ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
-        """Return hits that contain the page, best first. If they may be reordered, they begin with the first hit.
+        """Return the hits needed for a page, best first: from the first hit on if they may be reordered.
 
-        On a site with ranks, these are the hits that may be the best by words and ranks.
+        On a site with ranks, these are the hits that may be the best by words and ranks, for any page.
         """
         if self._ranks is not None and not self._ranks.are_neutral:
             return self._ranks.best(query, self.weight)
@@ -149,9 +149,9 @@ class QueryChoice:
 
     @property
     def _enough(self) -> int:
-        """Number of matches at which no further relaxation is tried.
+        """Number of matches at which no further relaxation is tried; 1 for a sorted query.
 
-        For a sorted query, one match is enough, because the best matches would not come first.
+        In a sorted query, the documents that a relaxation adds could come before the better matches.
         """
         return 1 if self._query.sort else self._ranking.min_hits_before_relaxing
 

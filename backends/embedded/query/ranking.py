@@ -18,8 +18,8 @@ class Ranking:
         closed_compound: Boost of a compound written as one word that ends with the word.
         stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant other than the word as typed.
         unknown_typo: Boost of a typing error, instead of ``typo``, if no document contains the word as typed.
-        part_error_from: Minimum number of letters of a compound's part in which one typing error is forgiven.
-        swapped_from: Minimum number of letters of such a word in which two swapped neighbors are forgiven.
+        part_error_from: Minimum number of letters of a compound's part that may have one typing error.
+        swapped_from: Minimum number of letters of such a word that may have two neighbors swapped.
         other_tone: Boost of a word typed with a tone that has a different tone in a document with tones.
         field_tie_breaker, variant_tie_breaker: Share of the scores of weaker fields, and of weaker variants of a word,
             that is added to the best score.
@@ -37,8 +37,8 @@ class Ranking:
             ``all_terms_boost_short`` in queries of at most ``short_query_terms`` words.
         exact_term_boost: Addition, in the same units, for each word of such a query that matches completely and without
             a typing error; ``exact_single_term_boost`` for the only word of a query.
-        min_hits_before_relaxing: If fewer documents contain every word, documents with some words follow; also the
-            number of hits that one request can ask for.
+        min_hits_before_relaxing: If fewer documents contain every word, documents with some words follow; as many as
+            the largest page has hits.
         sentence_terms, sentence_stop_words: Minimum numbers of words, and of stop words among them, that make a query a
             sentence. If it contains quoted words, documents without the phrase may follow. Two pairs of characters of
             an unspaced script count as a word.
@@ -97,7 +97,12 @@ class Ranking:
     max_split_compounds: int = 2
 
     def balance(self, idf: float, field_idf: float) -> float:
-        """Factor for a field's score, so that a word's rarity in all fields counts rather than its rarity in one."""
+        """Return the factor for a field's score that weighs a word by its rarity in all fields rather than in one.
+
+        Args:
+            idf: Inverse document frequency of the word in all fields.
+            field_idf: Inverse document frequency of the word in this field.
+        """
         return float((idf / field_idf) ** (1 - self.field_idf_weight))
 
 

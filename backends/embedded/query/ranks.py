@@ -101,7 +101,7 @@ class RankedHits:
 
 
 class Ranks:
-    """The ranks and recency of one search.
+    """The ranks and recency of one search of the embedded engine.
 
     Tantivy can add to a score, but not multiply it. So the query runs twice with the boosts added to it, and each rank
     is worth a different amount in the second run, which only finds documents with a boost if there are many hits. The
@@ -145,7 +145,7 @@ class Ranks:
         ]
 
     def _boost_ranks(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult) -> list[float]:
-        """Return the total rank of the boosts of each hit of :meth:`best`."""
+        """Return the total rank of the boosts of each hit of :meth:`best`, from the difference of its two scores."""
         if self._boosts is None:
             return [0.0] * len(best.hits)
         step = weight * _RANK_WEIGHT
@@ -200,7 +200,7 @@ class Ranks:
         return Factors(bounded_rank(ranks[0]), recent)
 
     def _compiled(self, boosts: tuple[Boost, ...]) -> tantivy.Query | None:
-        """Return a query for the documents of boosts, each scored with its ranks; cached with the snapshot."""
+        """Return a query that scores each document with the sum of the boosts it matches. Cached with the snapshot."""
         if not boosts:
             return None
         key = ("boosts", boosts)
@@ -222,7 +222,6 @@ class Ranks:
         return [1.0 if age is None else 1 + bonus * 0.5 ** (age / half_life if age > 0 else 0.0) for age in ages]
 
     def _instants(self, addresses: list[tantivy.DocAddress]) -> Sequence[float | None]:
-        """Return the dates of some hits, in microseconds."""
         if not addresses:
             return []
         values = self._snapshot.searcher.fast_field_values
@@ -269,7 +268,6 @@ class Ranks:
 
 
 def _add_document_ranks(ranks: Sequence[float], document_ranks: Sequence[float | None]) -> list[float]:
-    """Add each document's own rank to its hit's rank."""
     bounded = {value: bounded_rank(value or 0.0) for value in set(document_ranks)}
     return [rank + bounded[value] for rank, value in zip(ranks, document_ranks, strict=True)]
 
@@ -286,21 +284,21 @@ def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.
 
 
 def _folder_of(pattern: str) -> str | None:
-    """Return the folder whose contents match a pattern of URLs, such as ``/docs/`` for ``/docs/*``, if it is one."""
+    """``"/docs/*"`` -> ``"/docs/"``; ``None`` if the pattern is not a folder."""
     folder = sort_text(pattern.rstrip("*"))[1:]
     is_folder = pattern.endswith("*") and folder.startswith("/") and folder.endswith("/")
     return folder if is_folder and not _NOT_IN_FOLDERS.search(folder) and folder.count("/") <= MAX_FOLDERS else None
 
 
 def _expression(path: str) -> str:
-    """Regular expression for the sort keys of URLs whose path and query match a pattern."""
+    """``"/docs/*"`` -> ``"1(https?://[^/?#]*)?/docs/.*"``: a regular expression for the sort keys of matching URLs."""
     parts = [_SIGNS.sub(r"\\\g<0>", sort_text(part)[1:]) for part in literals_of(path)]
     # A URL's sort key begins with 1. Patterns match the path and query, with or without scheme and host before them.
     return "1(https?://[^/?#]*)?" + ".*".join(parts) + ("" if path.endswith("*") else "(#.*)?")
 
 
 def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
-    """Boosts for the preferred hit of each group; empty if hits are not grouped.
+    """Return the boost for the preferred hits; empty if hits are not grouped.
 
     The latest version is the highest one in the index, not in each group.
     """
@@ -312,7 +310,7 @@ def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
 
 
 def _highest(snapshot: Snapshot, field: str) -> tuple[str, ...]:
-    """Return all spellings (such as ``2.0`` and ``v2``) of the highest version in a field of any document."""
+    """Versions ``1.9``, ``2.0``, and ``v2`` in a field -> ``("2.0", "v2")``. Cached with the snapshot."""
     key = ("highest", field)
     versions: tuple[str, ...] | None = snapshot.cached(key)
     if versions is None:

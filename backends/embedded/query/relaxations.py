@@ -54,7 +54,7 @@ class Clauses:
 
 
 def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
-    """Clauses for quoted phrases and exclusions."""
+    """Yield the clauses that every relaxation must keep: quoted phrases and exclusions."""
     parsed = resolved.parsed
     for phrase in parsed.phrases:
         yield Must, resolved.queries.for_variants(resolved.phrase_variants(phrase)) or _Query.empty_query()
@@ -80,7 +80,10 @@ def all_terms(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query:
 
 
 def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents with at least one term or all parts of a compound; ``None`` if that equals :func:`all_terms`."""
+    """Return a query for documents with at least one term, or with all parts of a compound.
+
+    ``None`` if it would match the same documents as :func:`all_terms`.
+    """
     existing = [term.query for term in resolved.required if term.query is not None]
     in_parts = [
         resolved.queries.for_all_terms(dict.fromkeys(compound.terms), resolved.ranking.parts)
@@ -95,7 +98,10 @@ def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
 
 
 def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Return a query for documents with at least one word, or with the last part of a closed compound."""
+    """Return a query for documents with at least one word, or with the last part of a closed compound of the query.
+
+    *Fehlerquelle* also finds *Quelle*. ``None`` if the query has no such compound.
+    """
     parts = [
         query
         for part in dict.fromkeys(resolved.last_parts)
@@ -109,7 +115,10 @@ def last_parts_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
 
 
 def compounds_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Return a query that also matches closed compounds that begin with a word of the query, after all others."""
+    """Return a query that also matches closed compounds that begin with a word of the query, after all other hits.
+
+    *Spannungen* also finds *Spannungstensor*. ``None`` if the index has no such compound.
+    """
     compounds = [
         resolved.queries.for_variant(TermVariant((word,), 1.0)) for word in dict.fromkeys(resolved.compounds_with)
     ]
@@ -122,7 +131,7 @@ def compounds_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | 
 
 
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Return a query for documents that contain any part of a compound."""
+    """Return a query for documents that contain any part of a compound such as ``node.js``; ``None`` without any."""
     parts = [
         resolved.queries.for_variant(TermVariant((part,), 1.0))
         for compound in resolved.parsed.loose_compounds
@@ -133,7 +142,9 @@ def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Quer
 
 
 def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Return a query for documents that contain the quoted phrases, without the words around them."""
+    """Return a query for documents with the quoted phrases, but maybe without the other words; ``None`` if the query
+    does not have both.
+    """
     parsed = resolved.parsed
     return _Query.boolean_query(list(clauses.required)) if parsed.phrases and parsed.query_terms else None
 
@@ -194,7 +205,7 @@ RELAXATIONS = (
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """Return the terms to highlight in the hits of the last relaxation tried."""
+    """Return the terms to highlight in the hits of the last of several relaxations that were tried in order."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):
@@ -237,10 +248,9 @@ def _passage_weights(terms: Sequence[ResolvedTerm]) -> dict[int, float]:
 
 
 def _is_known(term: ResolvedTerm) -> bool:
-    """Whether a page has a word, or another form of it without typing errors."""
     return any(len(variant.terms) == 1 and not variant.is_correction for variant in term.variants)
 
 
 def _words_in(words: Sequence[str]) -> float:
-    """Approximate number of words; each pair of characters of an unspaced script counts as half a word."""
+    """``["log", "in"]`` -> 2; ``["東京都"]`` -> 1.0: each pair of characters of an unspaced script is half a word."""
     return sum(0.5 * max(1, len(graphemes(word)) - 1) if UNSEGMENTED_RUN.match(word) else 1 for word in words)

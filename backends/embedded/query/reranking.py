@@ -19,7 +19,7 @@ ScoredHit = tuple[float, tantivy.DocAddress]
 
 
 def order_ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> list[ScoredHit]:
-    """Sort hits with equal scores by last change, oldest first, independently of their place in the index."""
+    """Order hits with equal scores by last change, oldest first, so that the order does not depend on segments."""
     # Usually there are no ties, and nothing has to be read.
     if len({score for score, _ in hits}) == len(hits):
         return hits
@@ -29,7 +29,12 @@ def order_ties_by_change(searcher: tantivy.Searcher, hits: list[ScoredHit]) -> l
 
 
 def rerank(searcher: tantivy.Searcher, hits: list[ScoredHit], count: int, ranking: Ranking) -> list[ScoredHit]:
-    """Return the hits ordered by score and recency, as far as needed for the first ``count``."""
+    """Multiply the scores of hits by their recency, and return the hits in the new order.
+
+    Args:
+        hits: Hits, best first.
+        count: Number of hits needed; hits that cannot be among them may be missing.
+    """
     if not hits or not ranking.recency_boost:
         return hits
     if count < len(hits):

@@ -32,7 +32,7 @@ _Query = tantivy.Query
 
 
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Signal: stop words match, which is optional."""
+    """Signal: stop words match. Documents need not contain them."""
     ranking = resolved.ranking
     boost = ranking.stop_in_sentence if resolved.is_whole_sentence else ranking.stop
     for term in resolved.terms:
@@ -67,9 +67,9 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Signal: neighboring query words are near each other in the title, a section's title, or the content.
+    """Signal: words adjacent in the query are near each other in the title, a section's title, or the content.
 
-    In a sentence, the signal also covers words in the content with one word between them.
+    In a sentence, the signal also covers words two apart in the query, in the content only.
     """
     ranking, snapshot = resolved.ranking, resolved.snapshot
     in_content = ("content", CONTENT_SLOP, ranking.content_proximity_boost)
@@ -188,5 +188,5 @@ def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
 
 
 def recency(age_days: float, ranking: Ranking) -> float:
-    """Factor of a document's score by age: the full bonus for today's documents, half of it after a half-life."""
+    """Return the factor for the score of a document of this age: the full bonus today, half of it after a half-life."""
     return float(1 + ranking.recency_boost * 0.5 ** (max(0.0, age_days) / ranking.half_life_days))

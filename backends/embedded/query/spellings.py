@@ -58,7 +58,7 @@ _KANJI_AND_KANA = re.compile("[\u4e00-\u9fff々][\u3041-\u3096]")
 
 
 def with_accents(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_last: bool) -> Iterator[str]:
-    """Yield the terms that a word with spelled-out letters may mean (``tuer``: ``tur``, which a document writes *Tür*).
+    """Yield the index terms that a word with spelled-out letters may mean: ``tuer`` -> ``tur``, written *Tür*.
 
     Args:
         word: The word, folded.
@@ -87,7 +87,7 @@ def _readings(piece: str) -> Sequence[tuple[str, str]]:
 
 
 def _is_written(snapshot: Snapshot, fields: tuple[str, ...], term: str, written: re.Pattern[str]) -> bool:
-    """Whether one of the first documents with a term writes it in a certain way."""
+    """Whether one of the first documents with a term spells it as the pattern ``written``."""
     for field in fields:
         if not snapshot.frequency(field, term):
             continue
@@ -99,7 +99,7 @@ def _is_written(snapshot: Snapshot, fields: tuple[str, ...], term: str, written:
 
 
 def spelled_out(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...]) -> Iterator[str]:
-    """Yield the term of a word with its accented letters spelled out, if a document has it (``tür``: ``tuer``)."""
+    """Yield the index term of a word with its accented letters spelled out, if there is one: ``tür`` -> ``tuer``."""
     if not query_term.surface.isascii():
         term = fold(normalized("NFC", query_term.surface).translate(_SPELLED_OUT))
         if term != query_term.term and snapshot.max_doc_frequency(fields, term):
@@ -107,7 +107,7 @@ def spelled_out(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ..
 
 
 def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_last: bool) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a word without its apostrophe that are consecutive in a document (``lequipe``: ``l equipe``).
+    """Yield the consecutive terms of a word typed without its apostrophe: ``lequipe`` -> ``l``, ``equipe``.
 
     Args:
         word: The word, folded.
@@ -124,7 +124,10 @@ def with_apostrophe(snapshot: Snapshot, word: str, fields: tuple[str, ...], is_l
 
 
 def suspended(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Yield the words by which documents shorten a compound (``hauptschule``: *Haupt- und Realschule*)."""
+    """Yield the consecutive terms by which documents shorten a compound.
+
+    ``hauptschule`` -> ``haupt``, ``und``, ``realschule``, for a document with *Haupt- und Realschule*.
+    """
     for offset in range(_MIN_SUSPENDED_LETTERS, len(word) - _MIN_SUSPENDED_LETTERS + 1):
         head, part = word[:offset], word[offset:]
         if not snapshot.max_doc_frequency(fields, head):
@@ -141,9 +144,9 @@ def suspended(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> Iterato
 
 
 def within_part_numbers(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> list[str]:
-    """Return terms with letters and digits within others (``qx58``: ``hafenqx58kran``).
+    """Return index terms that contain a word of letters and digits: ``qx58`` -> ``hafenqx58kran``.
 
-    It compares all terms of the index, so it is only for words that are not found otherwise.
+    Compares all terms of the index, so it is only for words that are not found otherwise.
     """
     if len(word) < _MIN_INNER_CHARS or word.isalpha() or word.isdecimal() or not word.isalnum():
         return []
@@ -157,7 +160,7 @@ def within_part_numbers(snapshot: Snapshot, word: str, fields: tuple[str, ...]) 
 
 
 def spellings_of_phrase(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the terms of a phrase as typed, then in other spellings (``"ueber uns"``)."""
+    """Return the terms of a phrase as typed, then in other spellings: ``ueber uns`` -> ``ueber uns``, ``uber uns``."""
     choices: list[list[tuple[str, ...]]] = []
     for term in terms:
         others: list[tuple[str, ...]] = [(other,) for other in with_accents(snapshot, term, fields, False)]
@@ -180,7 +183,7 @@ def _parts(word: str) -> Iterator[tuple[str, str]]:
 
 
 def with_endings(snapshot: Snapshot, pair: str, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the pairs of a Japanese word with a verb's ending between two characters, and the word as it is written."""
+    """Yield the spellings of a Japanese pair with a verb's ending: ``申込`` -> (``申し``, ``し込``), ``申し込``."""
     if _KANJI_PAIR.fullmatch(pair):
         endings: Sequence[str] = _BETWEEN_KANJI
     elif _KANJI_AND_KANA.fullmatch(pair):

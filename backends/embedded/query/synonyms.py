@@ -47,7 +47,7 @@ def _terms_of(phrase: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def words_by_stem(words: frozenset[str], language: str) -> Mapping[str, Sequence[str]]:
-    """Return the words by their possible stems in a language."""
+    """Group words by their stems in a language; a word with several possible stems is in several groups."""
     by_stem: dict[str, list[str]] = {}
     for word in sorted(words):
         for stemmed in stems(language, word):

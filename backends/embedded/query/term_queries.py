@@ -57,7 +57,6 @@ class TermQueries:
         return {WORD_PARTS: self._weights["content"]} if variant.in_parts else self._weights
 
     def doc_frequency(self, term: str) -> int:
-        """Document frequency of a term in the field where it is highest."""
         return self._snapshot.max_doc_frequency(self._weights, term)
 
     def for_variant(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
@@ -137,13 +136,12 @@ class TermQueries:
         return self.best_of([toned.query, self.without_tones(query, foreign=foreign)])
 
     def _term(self, column: str, term: str, count: int, boost: float, idf: float) -> tantivy.Query:
-        """Return a query for a term that ``count`` documents contain in a column."""
         if idf:
             boost *= self._ranking.balance(idf, self._snapshot.idf(count))
         return _Query.boost_query(_Query.term_query(self._snapshot.schema, column, term), boost)
 
     def toned(self, word: str) -> ToneMatches | None:
-        """Documents that contain a lower-case word as typed; ``None`` if none was indexed with its tones."""
+        """Return the documents that contain a lower-case word with its tone; ``None`` if no document does."""
         snapshot, term = self._snapshot, toned(word)
         counts = {name: snapshot.frequency(toned_column(name), term) for name in self._weights}
         frequency = max(counts.values())
@@ -160,7 +158,11 @@ class TermQueries:
         return ToneMatches(query, frequency + untoned)
 
     def without_tones(self, query: tantivy.Query, *, foreign: bool) -> tantivy.Query:
-        """Matches in documents without tones, in a tonal or undetected language unless ``foreign``."""
+        """Restrict a query to documents that were indexed without tones.
+
+        Args:
+            foreign: Whether documents in any language may match; otherwise only in tonal and undetected languages.
+        """
         term = partial(_Query.term_query, self._snapshot.schema)
         clauses = [(Must, query), (MustNot, term(FILTER_TERMS, TONED))]
         if not foreign:
@@ -177,7 +179,13 @@ class TermQueries:
 
 
 def best_of(choices: Iterable[tantivy.Query | None], tie_breaker: float) -> tantivy.Query | None:
-    """Documents that match any query, scored by the best match plus ``tie_breaker`` times the others."""
+    """Return a query for documents that match any of several queries, scored by the best match.
+
+    ``None`` if all choices are ``None``.
+
+    Args:
+        tie_breaker: Share of the scores of weaker matches that is added to the best score.
+    """
     queries = [query for query in choices if query is not None]
     if not queries:
         return None

@@ -396,7 +396,7 @@ class _Resolver:
         )
 
     def _may_join(self, left_term: QueryTerm, right_term: QueryTerm) -> bool:
-        """Whether two words may be one word: not an article and a word, and not two numbers."""
+        """``log``, ``in`` -> true; ``the``, ``room`` -> false, as ``the`` is a stop word; ``3``, ``4`` -> false."""
         first, second = left_term.term, right_term.term
         is_quantity = left_term.terms[-1].isdigit() and second.isalpha()  # ``1.5 l`` is written ``1.5l``, too.
         return (

@@ -49,7 +49,7 @@ _SPELLED_OUT = re.compile("[a-z]?plusplus|[a-z]sharp")
 
 
 def may_be_mistyped(word: str) -> bool:
-    """Whether a word may contain typing errors: it is not too long, has no digits, and is no name such as ``C#``."""
+    """Whether a word may contain typing errors: it is not too long, has no digits, and is not a name such as ``C#``."""
     return len(word) <= MAX_CHECKED_LETTERS and not any(char.isdigit() for char in word) and may_be_split(word)
 
 
@@ -59,16 +59,20 @@ def may_be_split(word: str) -> bool:
 
 
 def errors_allowed(word: str) -> int:
-    """Return the number of typing errors forgiven in a word of this length; none in words with digits."""
+    """Return the number of typing errors that a word may have: 0, 1, or 2, by its length; 0 for words with digits."""
     if len(word) < ONE_ERROR_FROM or not may_be_mistyped(word):
         return 0
     return 2 if len(word) >= TWO_ERRORS_FROM else 1
 
 
 def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefix: bool) -> list[tuple[str, int]]:
-    """Return terms within the forgiven number of errors, with their distance, nearest and most frequent first.
+    """Return the terms with the fewest typing errors, each with that number, most frequent first.
 
-    With ``as_prefix``, terms whose prefix is within that number also count (at distance 1).
+    Terms with two errors are returned only if the word allows two and no term has one. Returns nothing if the word
+    allows none; see :func:`errors_allowed`.
+
+    Args:
+        as_prefix: Whether terms that only begin with the word, except for one error, are returned, too.
     """
     allowed = errors_allowed(word)
     if not allowed:
@@ -82,12 +86,12 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
 
 
 def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[tuple[str, int]]:
-    """Return terms one error away from a word of any length, with that distance, most frequent first."""
+    """Return the terms one error away from a word, however short, each with the number 1; most frequent first."""
     return [(term, 1) for term in _by_frequency(_existing_terms(snapshot, fields, edits(word)))]
 
 
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
-    """Return terms that equal the word with two neighboring letters swapped, most frequent first."""
+    """Return the terms that equal the word with two neighboring letters swapped, most frequent first."""
     candidates = {
         word[:start] + word[start + 1] + word[start] + word[start + 2 :] for start in range(len(word) - 1)
     } - {word}
@@ -95,7 +99,10 @@ def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]
 
 
 def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
-    """Length of the word's longest prefix (at least 3) with which any term begins. An error is at or before its end."""
+    """Return the length of the longest prefix of a word with which a term begins, at least 3.
+
+    The first error of a mistyped word is at or before the end of this prefix.
+    """
     if snapshot.max_doc_frequency(fields, word):
         return len(word)
     low, high = min(_MIN_PREFIX_LETTERS, len(word)), len(word)
@@ -109,7 +116,13 @@ def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: st
 
 
 def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:
-    """The best split of a rare word into two known consecutive words (``setup``: ``set up``), if there is one."""
+    """Return the split of a word into two words of the index whose rarer one is most frequent: ``setup`` -> ``set up``.
+
+    ``None`` if there is no such split.
+
+    Args:
+        shortest: Minimum length of each word, in letters.
+    """
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
     for offset in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
@@ -127,12 +140,12 @@ def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortes
 def split_before_form(
     snapshot: Snapshot, word: str, fields: tuple[str, ...], forms_of: Callable[[str], Iterable[str]]
 ) -> tuple[str, str] | None:
-    """The best split into a known word and another form of the rest (``timezones``: ``time zone``), if there is one.
+    """Return the best split into a word of the index and another form of the rest: ``timezones`` -> ``time zone``.
 
-    Both are consecutive in a document.
+    Both are consecutive in a document. ``None`` if there is no such split.
 
     Args:
-        forms_of: Returns known words of which a word may be another form.
+        forms_of: Returns the words of the index of which a word may be another form.
     """
     counts: dict[tuple[str, str], int] = {}
     for offset in range(2, min(existing_prefix_length(snapshot, fields, word), len(word) - 2) + 1):
@@ -175,7 +188,7 @@ def follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[
 
 
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
-    """Return every string one error away whose error is between two positions of the word."""
+    """Return every string that differs from a word by one error between two offsets of the word."""
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")
     end = len(word) if end is None else end
     edited: set[str] = set()
@@ -226,7 +239,10 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
 
 
 def _begins_nearly(word: str, term: str, shared: int) -> bool:
-    """Whether a term, whose first ``shared`` letters equal the word's, begins with the word except for one error."""
+    """``"harbuor"``, ``"harbours"``, 4 -> true: whether a term begins with the word except for one error.
+
+    The first ``shared`` letters of both are equal.
+    """
     size = len(word)
     end = shared
     while end < size and end < len(term) and word[end] == term[end]:
@@ -246,7 +262,7 @@ def _begins_nearly(word: str, term: str, shared: int) -> bool:
 
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away. First tries terms with the same first letters, then with one error in them, then two."""
+    """Return terms two errors away: with the same first letters, else with one error in these, else with two."""
     start = word[: _MIN_PREFIX_LETTERS + 1]
     return (
         _with_prefixes(snapshot, fields, word, [word[:_MIN_PREFIX_LETTERS]], _MAX_SCANNED)

@@ -118,7 +118,14 @@ def expand(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     allow_expensive: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
-    """Look up the variants of a word; cached with the snapshot."""
+    """Return the variants of a word in an index, cached with the snapshot.
+
+    Args:
+        fields: The text fields to search.
+        languages: Languages whose stemmers apply.
+        is_last: Whether the word may be unfinished.
+        allow_expensive: Whether to also look for typing errors, and to split the word in slow ways.
+    """
     key = (query_term, fields, languages, is_last, allow_expensive)
     expansion = snapshot.cached(key)
     if expansion is None:
@@ -131,7 +138,7 @@ def expand(
 def concatenated_variants(
     snapshot: Snapshot, fields: tuple[str, ...], first: QueryTerm, second: QueryTerm, is_open: bool, ranking: Ranking
 ) -> list[TermVariant]:
-    """Variants of two words when written as one (``log in``: ``login``), if the index contains any.
+    """Return the variants of two words written as one that the index contains: ``log in`` -> ``login``.
 
     Args:
         is_open: Whether the second word may be unfinished.
@@ -152,10 +159,10 @@ def concatenated_variants(
 def variants_in_parts(
     snapshot: Snapshot, query_term: QueryTerm, is_known: bool, is_open: bool, ranking: Ranking
 ) -> list[TermVariant]:
-    """Variants of a word among the parts of words written as one (``record`` in ``appTableRecord``).
+    """Return the variants of a word among the parts of words written as one: ``record`` in ``appTableRecord``.
 
     Args:
-        is_known: Whether documents contain the word itself. If not, it may also be two parts, or an unfinished one.
+        is_known: Whether documents contain the word itself. If not, it may also be several parts, or an unfinished one.
         is_open: Whether the word may be unfinished.
     """
     key = ("parts", query_term, is_known, is_open)
@@ -183,7 +190,9 @@ def variants_in_parts(
 def compound_variants(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
 ) -> list[TermVariant]:
-    """Return the compounds that end with a word, the most frequent ones first."""
+    """Return the closed compounds of the index that end with a word, most frequent first: *Gutschein* finds
+    *Geschenkgutschein*.
+    """
     key = ("compounds", query_term, fields, languages)
     variants: list[TermVariant] | None = snapshot.cached(key)
     if variants is None:
@@ -267,7 +276,8 @@ def _expand(
         def forms_of(rest: str) -> list[str]:
             term = replace(query_term, terms=(rest,), surface=rest)
             relatives = _relatives(listed, term, fields, languages, ranking)
-            return relatives + (_completions(listed, rest, fields, ranking)[:_MAX_JOINED_COMPLETIONS] if is_last else [])
+            longer = _completions(listed, rest, fields, ranking)[:_MAX_JOINED_COMPLETIONS] if is_last else []
+            return relatives + longer
 
         splits = {split_in_terms(snapshot, word, field, _MAX_PARTS): None for field in fields}
         splits[split_before_form(snapshot, word, fields, forms_of)] = None
@@ -341,7 +351,7 @@ def _relatives(
 
 
 def _starts(language: str, word: str, stems_to_match: Set[str]) -> Iterator[str]:
-    """Prefixes, long enough to list their terms, of the terms that share a word's stem."""
+    """Yield prefixes of the terms that share a word's stem, long enough to list these terms."""
     start = commonprefix([word, *stems_to_match])  # noqa: RUF071 - of characters, as wanted
     if len(start) >= min(_MIN_STEMMED_LETTERS, len(word)):
         yield start
@@ -407,7 +417,7 @@ def _dates(terms: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], ranking: Ranking) -> int | None:
-    """Index of the compound's part that may be mistyped: the rarest, if the others exist but not the whole compound."""
+    """Return the index of the part of a compound that may be mistyped: the rarest, if only this part is missing."""
     if query_term.strict:
         return None
     terms = query_term.terms
@@ -445,7 +455,7 @@ def _corrected(
 
 
 def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Split a word or compound where letters and digits meet (``256gb``: ``256 gb``), if a field contains all parts."""
+    """``"256gb"`` -> ``("256", "gb")``, if a field contains all parts."""
     parts = tuple(part for term in query_term.terms for part in _LETTERS_OR_DIGITS.findall(term))
     if not len(query_term.terms) < len(parts) <= _MAX_PARTS:
         return None
@@ -458,5 +468,5 @@ def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str,
 
 
 def _max_documents_with_all(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
-    """Upper limit on the number of documents in which one field contains all of the terms."""
+    """Return an upper limit on the number of documents in which one field contains all of the terms."""
     return max([min([snapshot.frequency(field, term) for term in terms]) for field in fields])

@@ -40,11 +40,12 @@ def first_of_each_group(
     limit: int,
     total: int,
 ) -> list[GroupHit]:
-    """Return the first hit of each value, from ``offset`` on, at most ``limit``.
+    """Return one page of a distinct search: the first hit of each value, and every hit without a value.
 
     Args:
         list_hits: Lists all hits, best first, given an offset and a limit.
-        total: Result of :func:`count_groups`: if it is exact, reading stops once that many values are seen.
+        offset, limit: The page, in groups.
+        total: Result of :func:`count_groups`: if it is exact, reading stops once that many groups are seen.
     """
     end = offset + limit if total > EXACTLY_COUNTED else min(offset + limit, total)
     values: set[str] = set()

@@ -49,7 +49,15 @@ _PLAIN_TIME = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\dT\d\d:\d\d:[0-5]\dZ", r
 def count_values(
     snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str], limit: int
 ) -> dict[str, Counts]:
-    """Count at least the first ``limit`` values of each field, by count, then name; ``matches`` must be above 0."""
+    """Count the values of fields among the matches of a query.
+
+    Args:
+        matches: Number of matches, at least 1.
+        limit: Number of values needed for each field: the most frequent ones, then in alphabetical order.
+
+    Returns:
+        The counts of each field, which include at least the needed values.
+    """
     if len(fields) >= MANY_FIELDS and matches <= READ_FOR_EACH * len(fields):
         read = _read(snapshot, query, matches, fields)
         if read is not None:
@@ -76,7 +84,7 @@ def _read(snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequen
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """Texts that a value is counted as, without duplicates."""
+    """``["a", "a", 5.0]`` -> ``"a", "5"``."""
     if isinstance(value, str):
         return (value[:MAX_FACET_VALUE_CHARS],)
     if isinstance(value, list):
@@ -146,10 +154,9 @@ class _Counting:
         return completed
 
     def _fields_with_unique_values(self, names: Sequence[str], matches: int) -> set[str]:
-        """Return the fields of which no value occurs twice in the index.
+        """Return the fields whose values are unique in the index.
 
-        The check runs once per commit, in a search that matches most documents. There it costs little more than the
-        search itself, and it spares all other searches the work.
+        The check runs once per commit, during a search that matches most documents anyway.
         """
         checked = self._checked_fields()
         unchecked = [name for name in names if name not in checked]
@@ -166,7 +173,7 @@ class _Counting:
         return checked
 
     def _first_values(self, name: str, **options: Any) -> dict[str, Any]:
-        """Return the first values, plus one more that shows whether the last one is tied with others."""
+        """Return the aggregation for the first values, plus one more that shows whether the last one is tied."""
         return _values(name, size=self.limit + 1, segment_size=self.limit + 1, **options)
 
     def _aggregate(
@@ -205,7 +212,10 @@ DEFAULT_MAX_VALUES = 100
 def count_facets(
     snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, limit: int = DEFAULT_MAX_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``limit`` most frequent values of each field with their counts, and the bounds of numbers and dates."""
+    """Return the ``limit`` most frequent values of each field with their counts, and the bounds of numbers and dates.
+
+    Values with equal counts are in alphabetical order. Bounds of dates are in Unix seconds.
+    """
     aggregations: dict[str, Any] = {"matches": {"value_count": {"field": UPDATED_AT}}}
     for name in fields:
         if name == DATE:

@@ -40,7 +40,7 @@ _MAX_REPLACED_LETTERS = 64
 
 
 class _LetterFolds(dict[int, int]):
-    """Letter to the single letter that it folds to; letters that fold to several are unchanged."""
+    """``ord("É")`` -> ``ord("e")``; letters that fold to several are only converted to lower case."""
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
@@ -152,7 +152,7 @@ def _fold_letters(text: str, beyond: Set[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
-    """Each letter of a run folded with its marks, and its number of characters in the run."""
+    """``"éﬁ"`` -> ``("e", 1), ("fi", 1)``: each letter folded with its marks, and its number of characters."""
     parts: list[tuple[str, int]] = []
     letters = _LETTER_WITH_MARKS.findall(run)
     for before, letter in pairwise(["", *letters]):

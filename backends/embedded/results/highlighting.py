@@ -39,8 +39,8 @@ class HighlightTerms:
         terms: Folded words that match as a whole.
         prefixes: Prefixes of words.
         sequences: Terms to mark where they are consecutive.
-        unlikely: Terms that are unlikely typing errors; marked only in documents that contain the word in no other
-            form.
+        unlikely: Terms that are unlikely to be meant by a typed word, because their first letter differs (*omit* for
+            *comit*); marked only in documents that do not contain the word in another form.
         typed: Terms as typed.
         weights: Weight of each phrase, and of each word other than a stop word, by number.
     """
@@ -120,7 +120,10 @@ class TermMatches:
         self._typed: dict[str, Set[str]] = {}
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
-        """Matches without the unlikely terms of words that the document contains in another form."""
+        """Return a locator without the unlikely typing errors of words that the document contains in another form.
+
+        For *comit*, *omit* is marked only in documents without *commit*.
+        """
         if self._likelier is None:
             return self
         likely_numbers: set[int] = set()
@@ -137,7 +140,7 @@ class TermMatches:
         return self._narrowed[words]
 
     def with_forms(self, words: bytes) -> TermMatches:
-        """Matches that include words of documents whose other forms match (``U-Bahn`` for ``ubahn``).
+        """Return a locator that also marks words of documents whose other forms match: ``U-Bahn`` for ``ubahn``.
 
         Args:
             words: Words that are indexed in other forms, separated by line breaks.
@@ -164,7 +167,7 @@ class TermMatches:
         return TermMatches(self._highlight_terms, self._match_terms, words_by_form)
 
     def _number_of(self, forms: Iterable[tuple[str, ...]]) -> int | None:
-        """Number of the query's word that one of the forms matches, if there is one."""
+        """Return the number of the query's word that one of the forms matches; ``None`` if no word matches."""
         terms, prefixes = self._highlight_terms.terms, self._highlight_terms.prefixes
         for form in forms:
             for term in form:
@@ -205,17 +208,21 @@ class TermMatches:
         return find_matches(text, self._match_terms if numbers is None else self._match_terms.only(numbers))
 
     def first_matches_in(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Match]:
-        """At least the first match of some query words in each part of a text."""
+        """Return at least the first match of the query words with these numbers in each part of a text.
+
+        Args:
+            starts: Offsets where the parts begin, in order, from 0 on.
+        """
         only = self._match_terms.only(numbers)
         return first_matches(text, only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
-        """Return the typed words that make up one word of the query."""
+        """Return the parts of one word of the query, by number, as typed: ``{"media", "url"}`` for ``MEDIA_URL``."""
         typed, terms = self._highlight_terms.typed, self._highlight_terms.terms
         return frozenset(term for term in typed if terms.get(term) == number)
 
     def typed_in(self, matched: str) -> Set[str]:
-        """Return the typed words that make up a matching text; none if it contains another word."""
+        """``"Media URL"`` -> ``{"media", "url"}`` for the query ``media url``; empty if the text has another word."""
         typed = self._typed.get(matched)
         if typed is None:
             terms = frozenset(terms_of(matched))
@@ -223,9 +230,13 @@ class TermMatches:
         return typed
 
     def best_parts(self, texts: Sequence[str], words: int) -> list[tuple[list[Span], Span]]:
-        """Return the best part of each text, with the matches in it and near it.
+        """Return the best part of each text, with the spans to mark in it and near it.
 
-        The best part has about ``words`` words, and the most different words of the query.
+        Args:
+            words: Approximate length of a part, in words. The best part has the most different words of the query.
+
+        Returns:
+            For each text, the spans and the part.
         """
         parts: list[tuple[list[Span], Span]] = []
         for text, (matches, part) in zip(texts, self._snippets.best_parts(texts, words), strict=True):
@@ -252,7 +263,7 @@ _LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 
 
 def _letters_of(words: bytes) -> str:
-    """Return the folded letters of words separated by line breaks, without other separators."""
+    """``"U-Bahn\\nÉté"`` (in UTF-8) -> ``"ubahn\\nete"``."""
     letters = words.translate(_LOWER, _SEPARATORS).decode("utf-8", "surrogatepass")
     if letters.isascii():
         return letters
@@ -267,13 +278,13 @@ def _letters_of_word(word: str) -> str:
 
 @lru_cache(maxsize=16384)
 def _terms_of_forms(word: str) -> tuple[tuple[str, ...], ...]:
-    """Return for each of the other forms of a word the terms that the word itself lacks."""
+    """``"U-Bahn"`` -> ``(("ubahn",),)``: for each other form of a word, the terms that the word itself lacks."""
     word_terms = terms_of(word)
     return tuple(tuple(term for term in terms_of(form) if term not in word_terms) for form in forms_of(word))
 
 
 def _lines_with(terms: Iterable[str], text: str) -> set[int]:
-    """Return the numbers of the lines of a text that contain one of several terms."""
+    """``["b", "c"], "a\\nb\\nc"`` -> ``{1, 2}``."""
     lines: set[int] = set()
     for term in terms:
         lines.update(accumulate(map(_count_line_breaks, text.split(term)[:-1])))
@@ -290,7 +301,7 @@ def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
 
 
 def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
-    """Return the likelier terms of words that also have unlikely terms; ``None`` if no word has any."""
+    """Return the other terms of words that have unlikely terms; ``None`` if no word has both."""
     words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
     likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
     return likelier if likelier is not None and likelier.numbers else None

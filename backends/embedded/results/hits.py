@@ -31,7 +31,12 @@ def make_hits(
     matches: TermMatches | None,
     explain: Callable[[tantivy.DocAddress], dict[str, Any]] | None,
 ) -> tuple[Hit, ...]:
-    """Build the hits of a page, as many at a time as :data:`MAX_BATCH_BYTES` allows.
+    """Return the hits of a page, with the highlights, sections, and passages that the query requests.
+
+    Args:
+        addresses: The documents of the page, in order.
+        matches: Locates the query's words; ``None`` if hits do not show matches.
+        explain: Returns the explanation of a hit; ``None`` if the query requests none.
 
     Raises:
         ResponseTooLarge: The hits exceed the query's ``max_bytes``.
@@ -54,7 +59,6 @@ def make_hits(
 def _batches(
     read: Callable[[tantivy.DocAddress], tantivy.Document], addresses: Sequence[tantivy.DocAddress]
 ) -> Iterator[tuple[list[tantivy.Document], list[bytes]]]:
-    """Yield stored documents, and their fields as JSON."""
     entries: list[tantivy.Document] = []
     sources: list[bytes] = []
     size = 0

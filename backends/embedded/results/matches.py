@@ -40,7 +40,7 @@ _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
 class _WordCharacters(dict[str, bool]):
-    """Character to whether it is part of a word in a script with spaces."""
+    """Cache: whether a character belongs to a word in a script with spaces."""
 
     def __missing__(self, char: str) -> bool:
         is_word_character = (
@@ -193,13 +193,13 @@ def _find_everywhere(folded: str, offsets: OffsetMap | None, match_terms: MatchT
 
 
 def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
-    """Some matches in each part of a text, in no particular order.
+    """Return some matches in each part of a text, in no particular order.
 
     They include the first match of each spelling and, if a word occurs as typed, a match as typed.
 
     Args:
         text: Only its first :data:`MAX_SEARCHED_CHARS` characters are searched.
-        starts: Start positions of the parts, in order; the first part begins with the text.
+        starts: Offsets where the parts begin, in order, from 0 on.
         typed: Folded words as they were typed.
     """
     folded, offsets = fold_text(text[:MAX_SEARCHED_CHARS])
@@ -264,7 +264,7 @@ class FoldedText:
 
 @lru_cache(maxsize=4096)
 def _spellings(term: str) -> tuple[str, ...]:
-    """Spellings of an index term in a folded text: names such as ``C++`` are spelled out only in the index."""
+    """``"cplusplus"`` -> ``"cplusplus", "c++"``: names such as ``C++`` are spelled out only in the index."""
     spellings = {term}
     spelled_out = _SPELLED_OUT.fullmatch(term)
     if spelled_out is not None:
@@ -326,7 +326,7 @@ def _is_letter(match_term: MatchTerm) -> bool:
 
 
 def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int, max_matches: int) -> list[Match]:
-    """Matches of one-letter words, found by their boundaries: they are far rarer than the letter itself."""
+    """Find one-letter words by their boundaries, because they are far rarer than the letter itself."""
     matches: list[Match] = []
     remaining = dict.fromkeys(numbers, max_matches)
     for match in _LONELY_LETTER.finditer(folded, first, last):

@@ -140,7 +140,7 @@ class SnippetGenerator:
 
 
 def _word_end(text: str, start: int, end: int) -> int:
-    """Return the position after the last space in a range, or else the end of the range."""
+    """``"one two three", 0, 9`` -> 8: the offset after the last space in a range, or else the end of the range."""
     start, end = max(0, start), max(0, end)
     return 1 + max(text.rfind(space, start, end) for space in " \n") or end
 
@@ -159,7 +159,12 @@ class _Fragment(NamedTuple):
 
 
 def crop_window(text: str, found_matches: list[Match], words: int) -> Span:
-    """The part of a text, about ``words`` words long, with the most different matches; the first of equal parts."""
+    """Return the part of a text with the most different matches; the first of equal parts.
+
+    Args:
+        found_matches: Matches in the text, in order.
+        words: Approximate length of the part, in words.
+    """
     return _around(text, _best_stretch(found_matches, words, text), words)
 
 

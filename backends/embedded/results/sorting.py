@@ -48,11 +48,11 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _GroupRange:
-    """The groups that overlap a page.
+    """The groups needed for one page.
 
     Attributes:
         passed: Number of documents before the first group.
-        present: Number of documents with a value; correct only if the groups end before the page does.
+        present: Number of documents with a value; a lower bound if more groups follow.
     """
 
     groups: _Groups
@@ -74,7 +74,7 @@ class Sorter:
                 self.columns.append(_Column(column, None if always else sortable_term(key.field), key.descending))
 
     def page(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
-        """Documents of the query from ``offset`` on, at most ``limit``."""
+        """Return one page of a query's documents in the order of the keys."""
         return self._page(query, 0, offset, limit)
 
     def _page(self, query: tantivy.Query, depth: int, offset: int, limit: int) -> list[tantivy.DocAddress]:
@@ -162,7 +162,6 @@ class Sorter:
     # --- ordering the documents of small groups
 
     def _ordered(self, members: tantivy.Query, depth: int, groups: _Groups) -> list[tantivy.DocAddress]:
-        """Return all documents of some groups, sorted."""
         total = sum(size for _, size in groups)
         if len(groups) == total:
             return [address for _, address in self._listed(members, self.columns[depth], total)]
@@ -176,7 +175,6 @@ class Sorter:
         return addresses
 
     def _values(self, members: tantivy.Query, column: _Column, addresses: list[tantivy.DocAddress]) -> list[Any]:
-        """Values of the documents in a column, ``None`` for missing ones."""
         if column.name == DATE:
             return self.snapshot.searcher.fast_field_values(DATE, addresses)
         listed = self._listed(members, column, len(addresses))
@@ -217,7 +215,7 @@ def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
 
 
 def by_score(snapshot: Snapshot, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
-    """Return hits by score, best first."""
+    """Return one page of a query's documents by score, best first."""
     if offset >= snapshot.total:
         return []
     limit = min(limit, snapshot.total)
@@ -225,7 +223,7 @@ def by_score(snapshot: Snapshot, query: tantivy.Query, offset: int, limit: int) 
 
 
 def by_change(snapshot: Snapshot, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
-    """Return hits by last change, newest first."""
+    """Return one page of a query's documents by last change, newest first."""
     if offset >= snapshot.total:
         return []
     limit = min(limit, snapshot.total)
