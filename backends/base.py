@@ -6,7 +6,7 @@ service and match ``[a-z0-9_]{1,64}``; text from a caller never becomes an index
 
 Every method may raise :class:`~backends.errors.BackendUnavailable` within the time budget of
 the backend's URL. No method lets any other exception of the engine, its client, or the transport
-escape, and no message contains the engine's own words or credentials.
+escape, and no message contains the engine's own message or credentials.
 
 Several threads use a backend concurrently. A backend opens files and sockets and starts threads only at
 first use in a process, so that an object created before ``fork`` works in every child.

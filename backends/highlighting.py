@@ -159,7 +159,7 @@ class Highlighter:
         return page
 
     def mark(self, text: str, matches: Sequence[Match], part: Span) -> str:
-        """Return a part of a text with matches marked."""
+        """Return a part of a text, escaped and with the matches in it marked; a stop word only beside other matches."""
         start, end = part
         matches = without_lone_stop_words(text, matches, self._locator.meaningful)
         spans = merge_spans([match for match in matches if start <= match[0] < end])
@@ -210,7 +210,7 @@ def _with_placeholders(text: str, spans: Iterable[Span], start: int, end: int) -
 
 
 def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
-    """Return the sentences with all matches in a part of a text, or else with its first; ``None`` if these are too long."""
+    """Return the sentences with all matches in a part of a text, or else with the first; ``None`` if too long."""
     start, end = part
     matches = [span for span in spans if start <= span[0] and span[1] <= end]
     if not matches:

@@ -28,7 +28,7 @@ this factor, as in the embedded engine, rank 3 does not, and rank 5 does.
 
 
 Run = Callable[[Sequence[Mapping[str, Any]], SearchQuery], list[dict[str, Any]]]
-"""Runs queries of a search."""
+"""Runs queries in Meilisearch's form for a search, and returns their results in order."""
 
 
 @dataclass(frozen=True, slots=True)

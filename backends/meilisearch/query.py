@@ -113,8 +113,8 @@ class CompiledQuery:
 
         By itself, Meilisearch drops words from a query, but never the rarest one, and none if all are equally rare. So
         the query is also run without its first word, without its first two words, and so on. In each, the first
-        remaining word is required and later words are not. Documents with
-        the same number of words get similar scores, whichever query finds them.
+        remaining word is required and later words are not. Documents with the same number of words get similar scores,
+        whichever query finds them.
         """
         federation = {"page": query["page"], "hitsPerPage": query["hitsPerPage"]}
         if "facets" in query:

@@ -207,7 +207,7 @@ class Settings:
         return settings
 
     def filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
-        """Return the filterable fields of an index, read again if they lack some of the query's."""
+        """Return the filterable fields of an index; reads its settings again if a field of the query is missing."""
         filterable = self.filterable.get(name)
         uses_fields = query.facets or query.portable_filter is not None or query.sort or distinct_field(query)
         needed = set(query.kinds) if uses_fields else set()

@@ -56,7 +56,7 @@ class Searches:
         self._highest.forget(name)
 
     def search(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> SearchResult:
-        """Run a compiled query, and again with corrected words if they have synonyms that the typed ones lack."""
+        """Run a compiled query; runs again with corrected words if these have synonyms that the typed words lack."""
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
         result, hits = self._find(query, compiled, ranks)
         corrected = WordSearch(query, compiled.parts).parts_with_synonyms(result)

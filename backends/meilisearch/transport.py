@@ -27,7 +27,7 @@ class RejectedByMeilisearch(ServerRejection):
 
     Attributes:
         code: Meilisearch's error code, such as ``index_not_found``.
-        message: Its own words; never shown to a caller.
+        message: Meilisearch's message; never shown to a caller.
     """
 
     def __init__(self, code: str, message: str):

@@ -45,7 +45,7 @@ class Budget:
         self._deadline = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Seconds left, never below 0."""
+        """Return the seconds left, never below 0."""
         return max(0.0, self._deadline - time.monotonic())
 
     def extend(self, seconds: float) -> None:

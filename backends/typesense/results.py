@@ -35,7 +35,7 @@ class RejectedByTypesense(ServerRejection):
 
     Attributes:
         status: 400, 404, 408, 409, 413, or 422.
-        message: Typesense's own words; never shown to a caller.
+        message: Typesense's message; never shown to a caller.
     """
 
     def __init__(self, status: int, message: str):

@@ -47,7 +47,7 @@ MAX_PLAIN_VALUE_BYTES: Final = 32
 """Maximum length of a folded value in a term; longer values are hashed, because long terms slow writes and merges."""
 
 MAX_TITLE_PREFIX_BYTES: Final = 60
-"""Maximum length, in bytes of a folded title, of the term that finds titles that begin with the query."""
+"""Number of bytes of a folded title in the term by which a title that begins with the query is found."""
 
 MAX_PATH_CHARS: Final = 60
 """Maximum length of the end of a URL's path in a term; the paths of a site rarely differ before it."""

@@ -76,7 +76,9 @@ LARGE_HEAP = 64_000_000
 
 
 def heap_for(characters: int) -> int:
-    """Return the smallest writer heap, in bytes, with which this many characters become one segment."""
+    """Return the size in bytes of the writer heap for this many characters: enough for one segment, up to
+    :data:`LARGE_HEAP`. Larger heaps are slower.
+    """
     return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 

@@ -25,7 +25,7 @@ from backends.query import FieldKinds
 from backends.values import value_text
 
 Counts = Mapping[str, int]
-"""Value to number of documents."""
+"""Number of documents with each value."""
 
 BY_NAME = {"_key": "asc"}
 

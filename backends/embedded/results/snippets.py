@@ -20,7 +20,7 @@ _USUAL_CHARS_PER_WORD = 6
 _MANY_CHARS_PER_WORD = 2 * _USUAL_CHARS_PER_WORD
 _SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + bytes(128)
 _NEAR_CHARS, _FAR_CHARS = 4_096, 16_384
-"""Number of characters searched at first, and for words that are not near each other there."""
+"""Number of characters of a text that are searched at first, and if its beginning lacks words of the query."""
 
 _EDGE_CHARS = 200
 """Number of characters around a part that are searched too, so that no match at its edge is cut."""
@@ -146,7 +146,7 @@ def _word_end(text: str, start: int, end: int) -> int:
 
 
 class _Fragment(NamedTuple):
-    """A part of a text from one match to another, with its numbers of different words and of matches."""
+    """A part of a text from one match to another, with the number of different words and of matches in it."""
 
     start: int
     end: int
