@@ -24,10 +24,10 @@ SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.B
 NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 
 ONE_ERROR_FROM: Final = 5
-"""Minimum length, in letters, of a word in which one typing error is forgiven."""
+"""Minimum length, in letters, of a word that may have one typing error."""
 
 TWO_ERRORS_FROM: Final = 9
-"""Minimum length, in letters, of a word in which two typing errors are forgiven."""
+"""Minimum length, in letters, of a word that may have two typing errors."""
 
 
 def check_filter(expression: Filter, kinds: FieldKinds) -> None:

@@ -63,7 +63,7 @@ def nowhere(message: str) -> Support:
 
 
 def not_needed(why: str) -> Support:
-    """Return support of an attribute that has no effect on this engine, and no effect that a caller could miss."""
+    """Return support of an attribute that an engine can ignore without a difference that a caller could see."""
     return Support(f"not needed: {why}")
 
 

@@ -226,7 +226,9 @@ def word_parts(word: str) -> list[str]:
 
 
 def words_with_forms(text: str, foreign: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Return the words of a text with their other forms; a form is one word, or several separated by spaces.
+    """Return the words of a text that have other forms, each with these forms: ``{"U-Bahn": ("UBahn",)}``.
+
+    A form is one word, or several words separated by spaces.
 
     Args:
         foreign: The text's non-ASCII characters, if they were computed already.

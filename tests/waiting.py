@@ -1,4 +1,4 @@
-"""Places of a thread pool that note when the current thread only waits."""
+"""A thread pool that records when the current thread only waits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from backends.servers import waiting
 
 
-class NotedPlaces:
-    """Notes whether the thread waits now.
+class RecordedPool:
+    """Records whether the thread waits now.
 
     Attributes:
         is_waiting: Whether the thread waits now.
@@ -34,23 +34,23 @@ class NotedPlaces:
 
 
 @contextmanager
-def noted_places() -> Iterator[NotedPlaces]:
-    """Let the current thread work in noted places for as long as the block lasts."""
-    places = NotedPlaces()
-    waiting.set_worker_pool(places)
+def recorded_pool() -> Iterator[RecordedPool]:
+    """Let the current thread work in a recorded pool for as long as the block lasts."""
+    pool = RecordedPool()
+    waiting.set_worker_pool(pool)
     try:
-        yield places
+        yield pool
     finally:
         del waiting._thread.pool
 
 
-def noted_calls(monkeypatch: pytest.MonkeyPatch, target: object, name: str, places: NotedPlaces) -> list[bool]:
+def recorded_calls(monkeypatch: pytest.MonkeyPatch, target: object, name: str, pool: RecordedPool) -> list[bool]:
     """Return a list to which every call of ``target.name`` adds whether the thread waits, before the call."""
     was_waiting: list[bool] = []
     call = getattr(target, name)
 
     def noted(*args: Any, **kwargs: Any) -> Any:
-        was_waiting.append(places.is_waiting)
+        was_waiting.append(pool.is_waiting)
         return call(*args, **kwargs)
 
     monkeypatch.setattr(target, name, noted)

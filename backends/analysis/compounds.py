@@ -19,7 +19,7 @@ MIN_PART_LETTERS = 3
 """Minimum length of the word that a compound ends with, and of its head: the part before that word."""
 
 MIN_LONG_PART_LETTERS = 4
-"""Minimum length of such a word if it may be any word; shorter words are endings of too many other words."""
+"""Minimum length of the word that a compound ends with if it need not be a noun; shorter words end too many words."""
 
 MIN_CUT_HEAD_LETTERS = 4
 """Minimum length of a head that lost its ending (*Schul-buch*, *Trenn-zeichen*); shorter heads are rarely words."""
@@ -28,7 +28,7 @@ MIN_UNKNOWN_HEAD_LETTERS = 6
 """Minimum length of a head that no document contains as a word; shorter ones are often prefixes (*Ver-wendung*)."""
 
 MIN_LAST_STEM_LETTERS = 5
-"""Minimum length of the stem after such a head; shorter ones are often suffixes (*Formatie-rung*)."""
+"""Minimum length of the stem after a head that no document contains; shorter ones are often suffixes."""
 
 _NOUN_FORMS = ("en", "et")
 """Endings of definite or plural nouns in these languages that few verbs have (unlike *-er*)."""

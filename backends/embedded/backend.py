@@ -77,7 +77,7 @@ class TantivyBackend(SearchBackend):
         """Build the backend for a URL. Opens nothing.
 
         Raises:
-            ValueError: The URL does not have the form above.
+            ValueError: The URL does not have the form that :class:`TantivyBackend` describes.
         """
         parts = urlsplit(url)
         options = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}

@@ -139,7 +139,7 @@ class CompiledQuery:
     def word_query(self, query_word: QueryWord) -> dict[str, Any]:
         """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
-        # In quotes, Meilisearch forgives no typing errors and completes no words.
+        # In quotes, Meilisearch allows no typing errors and completes no words.
         q = query_word.word if query_word.is_open else f'"{query_word.word}"'
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 

@@ -103,7 +103,7 @@ class Searches:
         (result,) = self._run([search], query)
         words = query.text.split()
         with readable():
-            # Meilisearch forgives typing errors in all fields or in none.
+            # Meilisearch allows typing errors in all fields or in none.
             matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
             return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), limit)
 

@@ -1,7 +1,7 @@
 """Finding out which words of a query a search matched, for servers that do not report it.
 
 Usually the best hit shows it: if it contains every word as typed, all words matched. Otherwise one more request asks
-for the best document that contains every word with typing errors forgiven, and for which of the missing words any
+for the best document that contains every word with typing errors allowed, and for which of the missing words any
 document contains as typed. The corrections of the other words are then found in that best document.
 """
 
@@ -137,7 +137,7 @@ class WordSearch:
     """Finds out which words of one query a search matched.
 
     Attributes:
-        parts: Its words.
+        parts: The query's words.
         fold: Folds a word.
     """
 
@@ -246,13 +246,13 @@ class WordSearch:
 
     def _query_words(self) -> list[QueryWord]:
         parts = [part for part in self.parts if not part.excluded]
-        forgiving = sum(len(part.words) for part in self.parts) <= MAX_CORRECTED_WORDS
+        may_correct = sum(len(part.words) for part in self.parts) <= MAX_CORRECTED_WORDS
         by_word = {}
         for part in parts:
             for index, word in enumerate(part.words, 1):
                 is_run = UNSPACED_RUN.match(word) is not None
                 is_open = part is self.parts[-1] and index == len(part.words) and not part.phrase
-                mistyped = forgiving and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
+                mistyped = may_correct and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
                 by_word[word] = QueryWord(word, is_run, is_open, mistyped)
         return list(by_word.values())
 

@@ -27,7 +27,7 @@ Phrase = tuple[str, ...]
 Entry = tuple[tuple[Phrase, ...], tuple[Phrase, ...]]
 """Phrases in queries to which it applies, and the phrases found; equal for words with the same meaning.
 
-The inflected forms of a one-way synonym are found, too: Typesense forgives no typing errors if synonyms find something.
+The inflected forms of a one-way synonym are found, too: Typesense allows no typing errors if synonyms find something.
 """
 
 Entries = tuple[Entry, ...]
@@ -106,7 +106,7 @@ def inflected_forms(language: str, word: str) -> list[str]:
 
 
 class SynonymChange:
-    """The difference between the synonyms of two settings."""
+    """The difference between the synonyms of two settings, to find out which queries it affects."""
 
     def __init__(self, before: SearchSettings, after: SearchSettings):
         old, new = SynonymIndex.of(before).entries, SynonymIndex.of(after).entries

@@ -300,7 +300,7 @@ def folded_forms(word: str) -> tuple[str, ...]:
     """Return the words under which a word made of parts is also found: joined, its parts, and the ends of its parts.
 
     The engines complete words, so that the ends (``hideforplayer`` of ``TextDrawHideForPlayer``) stand for all
-    consecutive parts typed as one word. Typesense forgives no typing errors in these words, so the plural of a word
+    consecutive parts typed as one word. Typesense allows no typing errors in these words, so the plural of a word
     like *E-book* is among them.
     """
     forms: dict[str, None] = {}

@@ -62,7 +62,7 @@ class CompiledQuery:
         facets: Requested field to the Typesense fields with its values and, for numbers, its bounds.
         largest: Numeric facet to the sortable Typesense fields with the largest number of a document.
         id_facet: Whether values of ``id`` were requested.
-        parts: The words that the visitor typed.
+        parts: The words to search for, without stop words.
         fold: Folds a word.
         distinct: The Typesense field by which hits are grouped; ``""`` for none.
         preferred: The Typesense field that decides the preferred hit; ``""`` for none.

@@ -18,9 +18,9 @@ _ADDRESS = re.compile(
 
 
 def address_query(snapshot: Snapshot, text: str) -> tantivy.Query | None:
-    """Return a query for the pages with an address; ``None`` if the text is not the address of an indexed page.
+    """Return a query for the pages whose URL, path, or last path segment a text is; ``None`` if there is no such page.
 
-    A scheme, a final slash, and a fragment may be missing or differ.
+    The scheme, a final slash, and the fragment may be missing or differ.
     """
     match = _ADDRESS.fullmatch(text.strip())
     if match is None:

@@ -346,7 +346,10 @@ class _Resolver:
             yield terms, terms
 
     def _readings(self, term: QueryTerm, synonyms: SynonymIndex) -> list[tuple[str, ...]]:
-        """The term, and the synonym words of which it is another form, or a misspelling if no document contains it."""
+        """``couches`` -> ``couches``, ``couch``: a term, and the words of synonyms that have its stem.
+
+        For a word that no document contains, also the words of synonyms that it may be a misspelling of.
+        """
         readings = [term.terms]
         word = term.term
         if term.kind is not TermKind.WORD or word in synonyms.words:

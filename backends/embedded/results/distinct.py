@@ -97,6 +97,6 @@ def count_groups(snapshot: Snapshot, field: str, query: tantivy.Query, total: in
 
 
 def read_document(snapshot: Snapshot, address: tantivy.DocAddress) -> dict[str, Any]:
-    """Return a document's fields as returned in hits."""
+    """Return the fields of a stored document as hits have them."""
     document: dict[str, Any] = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
     return document

@@ -19,7 +19,7 @@ from backends.servers.silence import PAUSE_SECONDS, SUSPECT_SECONDS, Silence
 from tests.backends.fakes.broken import broken_server
 from tests.backends.fakes.clock import Clock
 from tests.patience import PATIENCE_SECONDS
-from tests.waiting import noted_calls, noted_places
+from tests.waiting import recorded_calls, recorded_pool
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -224,9 +224,9 @@ def test_exception_of_a_probe_ends_the_probe(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_thread_that_waits_for_the_server_lets_others_work(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with noted_places() as places:
-        opened = noted_calls(monkeypatch, pool._connections(), "open", places)
+    with recorded_pool() as worker_pool:
+        opened = recorded_calls(monkeypatch, pool._connections(), "open", worker_pool)
         get(pool)
         assert [*pool.lines(pool._url.nodes[0], "/lines", PATIENCE_SECONDS)] == [b"/lines"]
-        assert not places.is_waiting
+        assert not worker_pool.is_waiting
     assert opened == [True, True]

@@ -138,7 +138,7 @@ class TypesensePromises(NativeFilters):
     def test_fields_missing_from_every_document_can_be_faceted_and_filtered(self, case: Case) -> None:
         case.add(page("a", "word"))
         kinds = {"later": frozenset({FieldKind.NUMBER})}
-        for wish in ({"facets": ("later",)}, {"filter": parse_filter("later > 1 OR later = 1")}):
+        for wish in ({"facets": ("later",)}, {"portable_filter": parse_filter("later > 1 OR later = 1")}):
             result = case.backend.search(case.index, SearchQuery("word", kinds=kinds, **wish))
             assert result.total == (1 if "facets" in wish else 0)
 

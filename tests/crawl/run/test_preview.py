@@ -16,7 +16,7 @@ from tests.crawl.conftest import UnexpectedErrors
 from tests.crawl.run.websites import Answer, Website, crawling_tenant, html, serving
 from tests.patience import PATIENCE_SECONDS
 from tests.responses import assert_error, assert_ok
-from tests.waiting import noted_calls, noted_places
+from tests.waiting import recorded_calls, recorded_pool
 
 TEXT = "Ships and lighthouses of the harbour, shown in eleven rooms."
 
@@ -288,10 +288,10 @@ def test_preview_includes_the_domain_if_the_site_has_several(tenant: Tenant, web
 def test_waiting_for_a_previewed_page_lets_other_requests_work(
     tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with noted_places() as places:
-        read = noted_calls(monkeypatch, first_page, "read_first_page", places)
+    with recorded_pool() as worker_pool:
+        read = recorded_calls(monkeypatch, first_page, "read_first_page", worker_pool)
         look(tenant, website.url)
-        asked = noted_calls(monkeypatch, visitor, "responds", places)
+        asked = recorded_calls(monkeypatch, visitor, "responds", worker_pool)
         tenant.app.extensions["runtime"].previewer.complete_url(website.url.removeprefix("http://"))
     assert (read, asked) == ([True], [True, True])
 

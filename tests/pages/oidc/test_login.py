@@ -19,7 +19,7 @@ from tests.identity_provider import IdentityProvider
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person, person_of
 from tests.responses import assert_error, assert_ok
-from tests.waiting import noted_places
+from tests.waiting import recorded_pool
 
 ANN = "ann@example.com"
 
@@ -318,6 +318,6 @@ def test_provider_login_removes_codes_of_an_unconfirmed_account(app: Flask, prov
 
 
 def test_waiting_for_the_provider_lets_other_requests_work(app: Flask) -> None:
-    with noted_places() as places:
+    with recorded_pool() as worker_pool:
         app.extensions["runtime"].provider.endpoints()
-    assert (places.waits, places.is_waiting) == (1, False)
+    assert (worker_pool.waits, worker_pool.is_waiting) == (1, False)

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from app.services.embedding import embedder as guarded
 from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
-from tests.waiting import noted_calls, noted_places
+from tests.waiting import recorded_calls, recorded_pool
 
 
 class Stub:
@@ -123,11 +123,11 @@ def test_embedder_metrics_record_durations_and_failures(stub: Stub, embedder: Gu
 def test_a_query_that_waits_for_the_embedder_lets_other_requests_work(
     stub: Stub, embedder: GuardedEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with noted_places() as places:
-        was_waiting = noted_calls(monkeypatch, stub, "embed_query", places)
+    with recorded_pool() as worker_pool:
+        was_waiting = recorded_calls(monkeypatch, stub, "embed_query", worker_pool)
         embedder.embed_query("a", 1.0)
         stub.fails = True
         with pytest.raises(EmbedderUnavailable):
             GuardedEmbedder(stub).embed_query("b", 1.0)
     assert was_waiting == [True, True]
-    assert not places.is_waiting
+    assert not worker_pool.is_waiting

@@ -16,7 +16,7 @@ from app.services.indexing.site_indexes import find_lagging
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page
 from tests.responses import assert_error
-from tests.waiting import noted_calls, noted_places
+from tests.waiting import recorded_calls, recorded_pool
 
 
 def fail(*_: Any) -> Any:
@@ -227,8 +227,8 @@ def test_disk_without_room_for_a_lock_returns_503_and_the_document_is_indexed_la
 
 def test_waiting_for_other_writers_lets_other_requests_work(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     part = tenant.app.extensions["runtime"]
-    with noted_places() as places:
-        written = noted_calls(monkeypatch, part.engines.default, "upsert", places)
+    with recorded_pool() as worker_pool:
+        written = recorded_calls(monkeypatch, part.engines.default, "upsert", worker_pool)
         tenant.index(page(1))
-    assert places.waits == 3, "for its turn among the site's writers and among all, and for the site's lock"
+    assert worker_pool.waits == 3, "for its turn among the site's writers and among all, and for the site's lock"
     assert set(written) == {False}
