@@ -135,10 +135,10 @@ class _Search:
             return [Score(Level.WORDS, 0.0)] * len(page.addresses)
         # Where every hit has every word, the scores do not contain the addition for that.
         bonus = final.every_word_bonus if final.relaxation == "all_terms" else 0.0
-        levels = dict.fromkeys(self._first, Level.FIRST) | {place_of(pin): Level.PINNED for _, pin in self._pinned}
+        levels = dict.fromkeys(self._first, Level.FIRST) | {address_key(pin): Level.PINNED for _, pin in self._pinned}
         return [
-            Score(levels.get(place, Level.WORDS), self._scores.get(place, 0.0) / self.choice.weight + bonus)
-            for place in map(address_key, page.addresses)
+            Score(levels.get(key, Level.WORDS), self._scores.get(key, 0.0) / self.choice.weight + bonus)
+            for key in map(address_key, page.addresses)
         ]
 
     def page(self, final: FinalQuery) -> _Page:
