@@ -1,4 +1,5 @@
-// Optional script of the documentation: inserts the reader's key into code, remembers the language of samples, and sends requests from forms.
+// Optional script of the documentation: inserts the reader's key into examples, remembers the language of examples, and sends
+// requests from forms.
 "use strict";
 
 (() => {
@@ -19,10 +20,10 @@
   const moved = findMoved();
   if (moved) location.replace(moved);
 
-  // Show what needs scripts, for browsers in which the style sheet can't detect them.
+  // Show elements that need scripts, for browsers in which the style sheet can't detect scripts.
   for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted");
 
-  // --- The section being read, marked in the list of sections
+  // --- Mark the current section in the list of sections
 
   const links = new Map([...document.querySelectorAll(".on-page a")].map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
   const headings = [...links.keys()].map((anchor) => document.getElementById(anchor)).filter(Boolean);
@@ -42,7 +43,7 @@
     markSection();
   }
 
-  // --- Language of samples
+  // --- Language of examples
 
   document.addEventListener("change", ({ target }) => {
     if (!target.name?.startsWith("language-")) return;
@@ -50,19 +51,19 @@
     for (const other of document.querySelectorAll(`input[name^="language-"][value="${target.value}"]`)) other.checked = true;
   });
 
-  // --- The reader's key, which stays in this tab and is sent only as a key
+  // --- The reader's key, which stays in this tab and is sent only as the key of requests
 
   const TRIAL_NAME = "Trying out the documentation";
   const DAY_MS = 86_400_000;
   const form = document.getElementById("docs-key-form");
   const field = document.getElementById("docs-key");
-  const told = document.getElementById("docs-key-told");
-  const places = [...document.querySelectorAll("code .own")].map((place) => ({ place, placeholder: place.textContent }));
+  const keyMessage = document.getElementById("docs-key-told");
+  const placeholders = [...document.querySelectorAll("code .own")].map((element) => ({ element, placeholder: element.textContent }));
 
   const readKey = () => sessionStorage.getItem("docs-key") ?? "";
 
-  /** What the reader has in place of a placeholder; empty if that is not known. */
-  function ownValue(placeholder) {
+  /** "YOUR_SITE" -> "7", the reader's own site; "" if the value is unknown. */
+  function readerValue(placeholder) {
     const key = readKey();
     const site = sessionStorage.getItem("docs-site") ?? "";
     if (placeholder === "YOUR_SITE") return site;
@@ -71,7 +72,7 @@
     return (placeholder.startsWith("svc_prv_") ? /^svc_prv_\w+$/ : /^svc_\w+$/).test(key) ? key : "";
   }
 
-  function keep(key, site) {
+  function storeKey(key, site) {
     for (const [name, value] of [["docs-key", key], ["docs-site", site]]) {
       if (value) sessionStorage.setItem(name, value);
       else sessionStorage.removeItem(name);
@@ -80,28 +81,28 @@
   }
 
   function fillIn() {
-    for (const { place, placeholder } of places) place.textContent = ownValue(placeholder) || placeholder;
-    for (const input of document.querySelectorAll("[data-own]")) input.value = ownValue(input.dataset.own);
+    for (const { element, placeholder } of placeholders) element.textContent = readerValue(placeholder) || placeholder;
+    for (const input of document.querySelectorAll("[data-own]")) input.value = readerValue(input.dataset.own);
   }
 
-  /** Ask which site a key is for, and whether it works at all. */
+  /** Check whether a key works, and which site it belongs to. */
   async function lookUp(key) {
-    told.textContent = "";
+    keyMessage.textContent = "";
     if (!key) return;
     try {
-      const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
-      const info = await answer.json();
+      const response = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
+      const info = await response.json();
       if (field.value.trim() !== key) return; // The reader has entered another key in the meantime.
-      told.textContent = answer.ok ? `The key works; its site is ${info.domain}.` : info.message;
-      if (answer.ok) keep(key, /^site_(\d+)$/.exec(info.index)?.[1]);
+      keyMessage.textContent = response.ok ? `The key works; its site is ${info.domain}.` : info.message;
+      if (response.ok) storeKey(key, /^site_(\d+)$/.exec(info.index)?.[1]);
     } catch (error) {
-      told.textContent = `No response: ${error.message}`;
+      keyMessage.textContent = `No response: ${error.message}`;
     }
   }
 
   if (form) {
     field.value = readKey();
-    field.addEventListener("input", () => keep(field.value.trim(), ""));
+    field.addEventListener("input", () => storeKey(field.value.trim(), ""));
     field.addEventListener("change", () => lookUp(field.value.trim()));
     form.addEventListener("submit", (event) => event.preventDefault());
     document.getElementById("docs-make")?.addEventListener("click", makeKey);
@@ -111,13 +112,13 @@
   async function manage(path, method = "GET", body = undefined) {
     const headers = { Accept: "application/json", "X-CSRF-Token": form.elements.csrf_token.value };
     if (body) headers["Content-Type"] = "application/json";
-    const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
-    const content = await answer.json();
-    if (!answer.ok) throw new Error(content.message);
+    const response = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+    const content = await response.json();
+    if (!response.ok) throw new Error(content.message);
     return content;
   }
 
-  /** Make a key that ends by itself, in place of the last one: it must not use up the plan's keys. */
+  /** Create a key that expires in a day, and delete the previous one so that it doesn't use up the plan's keys. */
   async function makeKey({ target }) {
     const site = document.getElementById("docs-site").value;
     target.disabled = true;
@@ -127,12 +128,12 @@
         await manage(`/api/sites/${site}/keys/${old.id}`, "DELETE");
       }
       const expires_at = new Date(Date.now() + DAY_MS).toISOString();
-      const made = await manage(`/api/sites/${site}/keys`, "POST", { name: TRIAL_NAME, type: "private", expires_at });
-      field.value = made.api_key;
-      keep(made.api_key, site);
-      told.textContent = "Key created. It is in the code below and expires in a day.";
+      const created = await manage(`/api/sites/${site}/keys`, "POST", { name: TRIAL_NAME, type: "private", expires_at });
+      field.value = created.api_key;
+      storeKey(created.api_key, site);
+      keyMessage.textContent = "Key created. It is in the code below and expires in a day.";
     } catch (error) {
-      told.textContent = error.message;
+      keyMessage.textContent = error.message;
     } finally {
       target.disabled = false;
     }
@@ -141,7 +142,7 @@
   // --- Forms that send requests
 
   const SHOWN_HEADERS = ["Content-Type", "Location", "Allow", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"];
-  const MOST_CHARACTERS = 100_000;
+  const MAX_CHARACTERS = 100_000;
 
   function make(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
@@ -154,9 +155,9 @@
     details.addEventListener("toggle", () => { if (details.open && !details.querySelector("form")) build(details); });
   }
 
-  function labelled(id, words, input) {
+  function labelled(id, label, input) {
     input.id = id;
-    return make("div", { class: "field" }, make("label", { for: id }, words), input);
+    return make("div", { class: "field" }, make("label", { for: id }, label), input);
   }
 
   function parameterField(operation, parameter) {
@@ -167,7 +168,7 @@
       : make("input", { name, type: "text", autocomplete: "off", spellcheck: "false", required: parameter.required });
     if (parameter.example.startsWith("YOUR_")) {
       input.dataset.own = parameter.example;
-      input.value = ownValue(parameter.example);
+      input.value = readerValue(parameter.example);
     } else if (parameter.required) {
       input.value = parameter.example;
     } else {
@@ -184,21 +185,21 @@
     const types = Object.keys(operation.bodies);
     if (types.length) {
       const text = make("textarea", { name: "body", spellcheck: "false", autocomplete: "off" });
-      const show = (type) => {
+      const showExample = (type) => {
         text.value = operation.bodies[type];
         text.rows = Math.min(Math.max(text.value.split("\n").length, 2), 16);
       };
       if (types.length > 1) {
         const choice = make("select", { name: "type" }, ...types.map((type) => make("option", {}, type)));
-        choice.addEventListener("change", () => show(choice.value));
+        choice.addEventListener("change", () => showExample(choice.value));
         trial.append(labelled(`${operation.name}-type`, "Content type", choice));
       }
-      show(types[0]);
+      showExample(types[0]);
       trial.append(labelled(`${operation.name}-body`, "Body", text));
     }
-    const answer = make("div", { class: "answer" });
+    const responseBox = make("div", { class: "answer" });
     trial.append(make("p", { class: "actions" }, make("button", {}, "Send")));
-    trial.append(make("p", { class: "status", role: "status" }), answer);
+    trial.append(make("p", { class: "status", role: "status" }), responseBox);
     trial.addEventListener("submit", (event) => {
       event.preventDefault();
       send(operation, trial);
@@ -221,22 +222,22 @@
     return { address: path + (query.size ? `?${query}` : ""), headers, body: body || undefined };
   }
 
-  /** The key as the operation takes it; engine keys are made of the reader's key. */
+  /** Return the key that the operation accepts. Engine keys are derived from the reader's key. */
   async function tokenFor(operation) {
     const key = readKey();
     if (!operation.key || !key || operation.key === "YOUR_KEY") return operation.key ? key : "";
-    const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
-    const info = await answer.json();
-    if (!answer.ok) throw new Error(info.message);
+    const response = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
+    const info = await response.json();
+    if (!response.ok) throw new Error(info.message);
     return info.engine_public_key;
   }
 
   async function send(operation, trial) {
     const status = trial.querySelector(".status");
-    const answer = trial.querySelector(".answer");
+    const responseBox = trial.querySelector(".answer");
     const { address, headers, body } = readRequest(operation, trial);
     if (operation.asks && !confirm(`${operation.method} ${address}\n\nThis cannot be undone. Send it?`)) return;
-    answer.replaceChildren();
+    responseBox.replaceChildren();
     if (operation.key && !readKey()) {
       status.textContent = "Enter your key at the top of this page first.";
       return;
@@ -247,13 +248,13 @@
     try {
       const token = await tokenFor(operation);
       if (token) headers.Authorization = `Bearer ${token}`;
-      const began = performance.now();
-      // Without the session, to show what a program with this key gets.
+      const startedAt = performance.now();
+      // Without the session, to show the response that a program with this key receives.
       const response = await fetch(address, { method: operation.method, headers, body, credentials: "omit", cache: "no-store" });
       const text = await response.text();
-      const took = Math.round(performance.now() - began);
-      status.textContent = `${response.status} ${response.statusText} in ${took} ms`;
-      show(answer, response, text);
+      const duration = Math.round(performance.now() - startedAt);
+      status.textContent = `${response.status} ${response.statusText} in ${duration} ms`;
+      showResponse(responseBox, response, text);
     } catch (error) {
       status.textContent = `No response: ${error.message}`;
     } finally {
@@ -269,11 +270,11 @@
     }
   }
 
-  function show(answer, response, text) {
+  function showResponse(responseBox, response, text) {
     const rows = SHOWN_HEADERS.filter((name) => response.headers.has(name)).map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, response.headers.get(name))));
-    answer.append(make("dl", { class: "headers" }, ...rows));
-    const shown = pretty(text);
-    const cut = shown.length > MOST_CHARACTERS ? `${shown.slice(0, MOST_CHARACTERS)}\n… (${shown.length - MOST_CHARACTERS} more characters)` : shown;
-    if (cut) answer.append(make("div", { class: "code" }, make("pre", { tabindex: "0", "aria-label": "Response body" }, make("code", {}, cut))));
+    responseBox.append(make("dl", { class: "headers" }, ...rows));
+    const formatted = pretty(text);
+    const visible = formatted.length > MAX_CHARACTERS ? `${formatted.slice(0, MAX_CHARACTERS)}\n… (${formatted.length - MAX_CHARACTERS} more characters)` : formatted;
+    if (visible) responseBox.append(make("div", { class: "code" }, make("pre", { tabindex: "0", "aria-label": "Response body" }, make("code", {}, visible))));
   }
 })();

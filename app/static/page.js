@@ -60,10 +60,10 @@ document.addEventListener("submit", (event) => {
     for (const button of buttons) button.disabled = true;
   });
   setTimeout(release, BUSY_MS);
-  addEventListener("pageshow", release, { once: true }); // Back from the browser's cache.
+  addEventListener("pageshow", release, { once: true }); // The page came from the browser's cache.
 });
 
-// Charts show the values at the pointer, or at the point that the arrow keys choose: a row of the chart's table.
+// Charts show the values at the pointer, or at the point selected with the arrow keys. They come from the chart's table.
 const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -7, PageUp: 7, Home: -Infinity, End: Infinity };
 
 function explore(chart) {
@@ -76,10 +76,10 @@ function explore(chart) {
   const [marker, values] = ["marker", "values"].map((name) => Object.assign(document.createElement("div"), { className: name }));
   let current = last;
 
-  function show(place) {
-    current = Math.max(0, Math.min(last, place));
+  function show(row) {
+    current = Math.max(0, Math.min(last, row));
     const [point, ...cells] = [...rows[current].cells].map((cell) => cell.textContent);
-    const text = `${point}: ${cells.map((cell, at) => `${names[at + 1].toLowerCase()} ${cell}`).join(", ")}`;
+    const text = `${point}: ${cells.map((cell, index) => `${names[index + 1].toLowerCase()} ${cell}`).join(", ")}`;
     drawing.setAttribute("aria-valuenow", current + 1);
     drawing.setAttribute("aria-valuetext", text);
     values.textContent = text;
@@ -110,34 +110,34 @@ function explore(chart) {
 for (const chart of document.querySelectorAll(".chart")) explore(chart);
 
 // Refreshes live parts, such as the progress of a crawl, until they end.
-async function follow() {
+async function refreshLiveParts() {
   const parts = [...document.querySelectorAll("[data-live]")];
   if (!parts.length) return;
   const pause = Math.min(...parts.map((part) => Number(part.dataset.live)));
   await new Promise((resolve) => { setTimeout(resolve, 1000 * pause); });
   try {
-    const answer = document.hidden ? null : await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer?.ok) {
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const response = document.hidden ? null : await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response?.ok) {
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
       for (const part of parts) replace(part, page);
     }
   } catch {
     // Without a network, the next refresh tries again.
   }
-  follow();
+  refreshLiveParts();
 }
 
 function replace(part, page) {
-  const fresh = page.getElementById(part.id);
-  if (!fresh || part.querySelector("details[open]") && "live" in fresh.dataset) return;
+  const updated = page.getElementById(part.id);
+  if (!updated || part.querySelector("details[open]") && "live" in updated.dataset) return;
   const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-  part.replaceWith(document.adoptNode(fresh));
+  part.replaceWith(document.adoptNode(updated));
   if (focused) document.getElementById(focused)?.focus();
-  if ("live" in fresh.dataset) return;
+  if ("live" in updated.dataset) return;
   document.querySelector(".notice")?.remove();
   const end = document.getElementById("live-end");
-  const title = fresh.querySelector("h1");
+  const title = updated.querySelector("h1");
   if (end && title) end.textContent = title.textContent;
 }
 
-follow();
+refreshLiveParts();

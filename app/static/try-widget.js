@@ -17,7 +17,7 @@
   const FUNCTIONS = {
     transform: {
       code: "(hits) => hits.map((hit, at) => ({ ...hit, title: `${at + 1}. ${hit.title}` }))",
-      work: (hits) => hits.map((hit, at) => ({ ...hit, title: `${at + 1}. ${hit.title}` })),
+      work: (hits) => hits.map((hit, index) => ({ ...hit, title: `${index + 1}. ${hit.title}` })),
     },
     onSelect: {
       code: "(hit) => { console.log(hit.url); return false; }",
@@ -29,37 +29,37 @@
     },
   };
 
-  // A site's own page has other fields than the documentation.
+  // The site's page has different fields from the documentation page.
   const value = (name) => form.elements[name]?.value.trim() ?? "";
   const isOn = (name) => form.elements[name]?.checked ?? false;
   const chosen = (kind) => [...form.elements].filter(({ name, checked }) => name.startsWith(`${kind}-`) && checked).map(({ name }) => name.slice(kind.length + 1));
   const isDesigner = section.classList.contains("designer");
   const clientInfo = section.dataset.clientInfo && JSON.parse(section.dataset.clientInfo);
 
-  /** The options that differ from what the box does anyway, as attributes have them. */
+  /** Return the options that differ from the defaults, as values of attributes. */
   function readOptions() {
-    const wished = {
+    const values = {
       key: value("key"), placeholder: value("placeholder"), limit: value("limit"), min: value("min"), lang: value("lang"), theme: value("theme"),
       mode: value("mode") || (value("placement") === "modal" ? "modal" : ""), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
       resultsUrl: value("results") === "url" || value("placement") === "page" ? value("url") || location.pathname : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
       show: value("show"), fields: value("fields"), sections: value("sections"), group: value("group"), context: value("context"),
     };
-    const options = Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
+    const options = Object.fromEntries(Object.entries(values).filter(([, text]) => text));
     if (!isDesigner) return options;
-    const shown = chosen("show");
+    const visibleFields = chosen("show");
     const context = chosen("context");
-    return { ...options, ...(shown.length < 3 && { show: shown.join() }), ...(context.length && { context: context.join() }) };
+    return { ...options, ...(visibleFields.length < 3 && { show: visibleFields.join() }), ...(context.length && { context: context.join() }) };
   }
 
   function readTexts() {
     const pairs = value("texts").split("\n").map((line) => line.split(/=(.*)/s).map((part) => part?.trim())).filter(([name, text]) => name && text);
-    const own = [...form.elements].filter(({ name }) => name.startsWith("text-") && value(name)).map(({ name }) => [name.slice("text-".length), value(name)]);
-    return Object.fromEntries([...pairs, ...own]);
+    const customTexts = [...form.elements].filter(({ name }) => name.startsWith("text-") && value(name)).map(({ name }) => [name.slice("text-".length), value(name)]);
+    return Object.fromEntries([...pairs, ...customTexts]);
   }
 
   // --- Colors
 
-  // Accent and background of the chosen item, light and dark. They meet WCAG contrast on all backgrounds of the box.
+  // Accent color and background of the selected result, for light and dark pages. They meet WCAG contrast on all backgrounds of the box.
   const PRESETS = {
     indigo: { accent: ["#3f3aa8", "#b0b4ff"], chosen: ["#ecebfb", "#272a4b"] },
     ruby: { accent: ["#97184a", "#ff9fbe"], chosen: ["#fbeaf0", "#3f2230"] },
@@ -68,52 +68,52 @@
   const MARKS = ["#fff0b3", "#52430a"];
   const AA = 4.5;
 
-  const channels = (color) => [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
+  const channels = (color) => [1, 3, 5].map((start) => Number.parseInt(color.slice(start, start + 2), 16));
   const mixed = (color, other, share) =>
-    `#${channels(color).map((channel, at) => Math.round(channel + (channels(other)[at] - channel) * share).toString(16).padStart(2, "0")).join("")}`;
+    `#${channels(color).map((channel, index) => Math.round(channel + (channels(other)[index] - channel) * share).toString(16).padStart(2, "0")).join("")}`;
 
   function luminance(color) {
     const [red, green, blue] = channels(color).map((channel) => (channel <= 10 ? channel / 3294.6 : ((channel / 255 + .055) / 1.055) ** 2.4));
     return .2126 * red + .7152 * green + .0722 * blue;
   }
 
-  function contrast(one, other) {
-    const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  function contrast(first, second) {
+    const [dark, light] = [luminance(first), luminance(second)].sort((a, b) => a - b);
     return (light + .05) / (dark + .05);
   }
 
-  /** The worst contrast of a color with the backgrounds that it stands on, in light (0) or dark (1). */
+  /** Return the lowest contrast of a color with the backgrounds behind it, on light (0) or dark (1) pages. */
   const worst = (color, theme) => Math.min(...[GROUNDS[theme], mixed(GROUNDS[theme], color, .12), MARKS[theme]].map((ground) => contrast(color, ground)));
 
-  /** The nearest color that has enough contrast: darker for light pages, lighter for dark ones. */
+  /** Return the nearest color with enough contrast: darker for light pages, lighter for dark ones. */
   function legible(color, theme) {
     const steps = Array.from({ length: 41 }, (_, step) => mixed(color, theme ? "#ffffff" : "#000000", step / 40));
-    return steps.find((each) => worst(each, theme) >= AA);
+    return steps.find((candidate) => worst(candidate, theme) >= AA);
   }
 
-  function ownColors() {
+  function customColors() {
     const color = value("accent");
     const pair = [color, legible(color, 1)];
-    return { accent: pair, chosen: pair.map((each, theme) => mixed(GROUNDS[theme], each, .12)) };
+    return { accent: pair, chosen: pair.map((shade, theme) => mixed(GROUNDS[theme], shade, .12)) };
   }
 
   function designCss() {
-    const colors = value("color") === "own" ? ownColors() : PRESETS[value("color")] ?? {};
-    const at = { light: 0, dark: 1 }[value("theme")];
-    const variables = Object.entries(colors).map(([name, pair]) => `  --site-search-${name}: ${at === undefined ? `light-dark(${pair.join(", ")})` : pair[at]};\n`);
+    const colors = value("color") === "own" ? customColors() : PRESETS[value("color")] ?? {};
+    const theme = { light: 0, dark: 1 }[value("theme")];
+    const variables = Object.entries(colors).map(([name, pair]) => `  --site-search-${name}: ${theme === undefined ? `light-dark(${pair.join(", ")})` : pair[theme]};\n`);
     const font = value("font") === "own" ? value("font-name") && `"${value("font-name").replace(/["\\<>]/g, "")}", sans-serif` : value("font");
     if (font) variables.push(`  --site-search-font: ${font};\n`);
     if (value("radius")) variables.push(`  --site-search-radius: ${value("radius")};\n`);
     return variables.length ? `:root {\n${variables.join("")}}` : "";
   }
 
-  function tellContrast() {
-    const told = document.getElementById("try-contrast");
+  function showContrast() {
+    const message = document.getElementById("try-contrast");
     const color = value("accent");
     const ratio = worst(color, 0);
     const isFailing = ratio < AA && value("theme") !== "dark";
-    told.classList.toggle("problem", isFailing);
-    told.textContent = isFailing
+    message.classList.toggle("problem", isFailing);
+    message.textContent = isFailing
       ? `Hard to read on light pages: contrast ${ratio.toFixed(1)}, but ${AA} is needed. ${legible(color, 0)} is the nearest color that works.`
       : "Easy to read. Dark pages get a lighter shade of it.";
   }
@@ -124,7 +124,7 @@
     document.getElementById("try-own-font").hidden = value("font") !== "own";
     section.dataset.placement = value("placement");
     for (const card of [host.parentElement, results]) card.dataset.scheme = value("theme");
-    tellContrast();
+    showContrast();
   }
 
   function readCss() {
@@ -144,15 +144,15 @@
     const lines = css ? [`<style>\n${css.replace(/<\//g, "<\\/")}\n</style>`] : [];
     lines.push('<div id="site-search"></div>');
     if (value("results") === "container") lines.push("<div data-site-search-results></div>");
-    const { key = "svc_pub_…", ...others } = options;
-    if (!functions.length && !Object.keys(texts).length && (isDesigner || !others.filters)) {
-      const data = Object.entries({ key, ...others }).map(([name, text]) => ` data-${dashed(name)}="${attribute(text)}"`).join("");
+    const { key = "svc_pub_…", ...otherOptions } = options;
+    if (!functions.length && !Object.keys(texts).length && (isDesigner || !otherOptions.filters)) {
+      const data = Object.entries({ key, ...otherOptions }).map(([name, text]) => ` data-${dashed(name)}="${attribute(text)}"`).join("");
       lines.push(`<script src="${base}/widget.js"${data} async></script>`);
     } else {
-      const given = Object.entries({ key, ...others }).map(([name, text]) => `${name}: ${literal(text)}`);
-      if (Object.keys(texts).length) given.push(`texts: ${literal(texts)}`);
-      for (const name of functions) given.push(`${name}: ${FUNCTIONS[name].code}`);
-      const call = `SiteSearch.mount(document.querySelector("#site-search"), {\n${given.map((one) => `  ${one},\n`).join("")}});`;
+      const optionLines = Object.entries({ key, ...otherOptions }).map(([name, text]) => `${name}: ${literal(text)}`);
+      if (Object.keys(texts).length) optionLines.push(`texts: ${literal(texts)}`);
+      for (const name of functions) optionLines.push(`${name}: ${FUNCTIONS[name].code}`);
+      const call = `SiteSearch.mount(document.querySelector("#site-search"), {\n${optionLines.map((line) => `  ${line},\n`).join("")}});`;
       lines.push(`<script src="${base}/widget.js"></script>`, `<script>\n${call}\n</script>`);
     }
     code.textContent = lines.join("\n");
@@ -162,18 +162,18 @@
 
   const field = () => host.shadowRoot?.querySelector("input[type=search]");
   let box = null;
-  let shown = "";
-  const wishes = () => new URLSearchParams(new FormData(form)).toString();
+  let shownState = "";
+  const formState = () => new URLSearchParams(new FormData(form)).toString();
 
-  function leaveResults() {
+  function removeQueryFromUrl() {
     // A query in the URL belongs to the previous search box.
-    const address = new URL(location.href);
-    for (const name of [...address.searchParams.keys()]) if (/^(q|page|sort|f\..+)$/.test(name)) address.searchParams.delete(name);
-    if (address.href !== location.href) history.replaceState(null, "", address);
+    const url = new URL(location.href);
+    for (const name of [...url.searchParams.keys()]) if (/^(q|page|sort|f\..+)$/.test(name)) url.searchParams.delete(name);
+    if (url.href !== location.href) history.replaceState(null, "", url);
   }
 
   function show() {
-    shown = wishes();
+    shownState = formState();
     const options = readOptions();
     const texts = readTexts();
     const functions = [...(isOn("transform") ? ["transform"] : []), ...(isOn("select") ? ["onSelect"] : []), ...(isOn("render") ? ["renderHit"] : [])];
@@ -192,21 +192,21 @@
     const isPublic = (options.key || "").startsWith("svc_pub_");
     empty.textContent = isPublic ? "" : options.key ? "Use only a public key (svc_pub_…) in a page." : "Enter a public key below to show the search box here.";
     if (!isPublic) return;
-    const made = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
+    const callbacks = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
     const preview = isDesigner ? { limit: 3, ...options, clientInfo, onSelect: () => false } : options;
-    box = window.SiteSearch.mount(host, { ...preview, analytics: value("analytics"), texts, ...made });
+    box = window.SiteSearch.mount(host, { ...preview, analytics: value("analytics"), texts, ...callbacks });
     if (!query) return;
     field().value = query;
     field().dispatchEvent(new Event("input"));
   }
 
-  let waiting = 0;
+  let timer = 0;
   for (const type of ["input", "change"]) {
     form.addEventListener(type, () => {
-      if (wishes() === shown) return; // Leaving a field without a change must not rebuild the box, which the user may be about to use.
-      clearTimeout(waiting);
-      waiting = setTimeout(() => {
-        if (!isDesigner) leaveResults();
+      if (formState() === shownState) return; // If the user only leaves a field, keep the box, because it may be in use.
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        if (!isDesigner) removeQueryFromUrl();
         show();
       }, 300);
     });

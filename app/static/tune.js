@@ -6,7 +6,7 @@
   const form = document.querySelector("[data-rows-form]");
   if (!form) return;
 
-  // Links from before the settings had pages of their own lead to the page that has the setting.
+  // Old links may lead to a setting that has moved to a page of its own.
   const anchor = decodeURIComponent(location.hash.slice(1));
   if (anchor && !document.getElementById(anchor)) {
     const menu = [...document.querySelectorAll("[data-settings]")];
@@ -14,7 +14,7 @@
     if (target && !target.hasAttribute("aria-current")) location.replace(target.href + location.hash);
   }
 
-  let made = 1e6; // Number of the next new row, above those of existing rows.
+  let lastNumber = 1e6; // Number of the next new row, above those of existing rows.
 
   // --- Rows
 
@@ -36,7 +36,7 @@
     button.hidden = false;
     button.addEventListener("click", () => {
       const row = blank.cloneNode(true);
-      renumber(row, button.dataset.add, number, made += 1);
+      renumber(row, button.dataset.add, number, lastNumber += 1);
       list.append(row);
       prepare(row);
       row.querySelector("input, select").focus();
@@ -54,55 +54,55 @@
       const add = form.querySelector(`[data-add="${row.parentElement.dataset.rows}"]`);
       row.remove();
       add.focus();
-      look();
+      updatePreview();
     });
     row.append(remove);
-    row.querySelectorAll("[data-pages]").forEach(pick);
+    row.querySelectorAll("[data-pages]").forEach(addPagePicker);
   }
 
   // --- Find pages by title
 
-  const ask = async (query) => {
-    const given = new URLSearchParams({ q: query, fields: "id,title,url", limit: 8, facets: "", highlight: "false" });
-    const answer = await fetch(`${form.dataset.try}?${given}`, { headers: { Accept: "application/json" } });
-    return answer.ok ? (await answer.json()).results.hits : [];
+  const findPages = async (query) => {
+    const parameters = new URLSearchParams({ q: query, fields: "id,title,url", limit: 8, facets: "", highlight: "false" });
+    const response = await fetch(`${form.dataset.try}?${parameters}`, { headers: { Accept: "application/json" } });
+    return response.ok ? (await response.json()).results.hits : [];
   };
 
-  function pick(list) {
+  function addPagePicker(list) {
     const name = list.dataset.pages;
     const field = list.querySelector("input[type=text]");
     const options = document.createElement("datalist");
     options.id = `${field.id}-options`;
     field.setAttribute("list", options.id);
     field.after(options);
-    let found = new Map();
-    let waiting = 0;
+    let pagesByOption = new Map();
+    let timer = 0;
     field.addEventListener("input", (event) => {
       event.stopPropagation();
-      clearTimeout(waiting);
-      if (found.has(field.value)) {
-        add(found.get(field.value));
+      clearTimeout(timer);
+      if (pagesByOption.has(field.value)) {
+        add(pagesByOption.get(field.value));
         field.value = "";
         options.replaceChildren();
-        look();
+        updatePreview();
         return;
       }
-      if (field.value.trim()) waiting = setTimeout(offer, 200);
+      if (field.value.trim()) timer = setTimeout(showOptions, 200);
     });
     field.addEventListener("keydown", (event) => {
       // The server looks up text that isn't selected from the list. Enter must not submit the form.
       if (event.key === "Enter") {
         event.preventDefault();
-        look();
+        updatePreview();
       }
     });
 
-    async function offer() {
+    async function showOptions() {
       const typed = field.value;
-      const hits = await ask(typed);
+      const hits = await findPages(typed);
       if (typed !== field.value) return;
-      found = new Map(hits.map((hit) => [`${hit.title} · ${hit.url}`, hit]));
-      options.replaceChildren(...[...found.keys()].map((text) => Object.assign(document.createElement("option"), { value: text })));
+      pagesByOption = new Map(hits.map((hit) => [`${hit.title} · ${hit.url}`, hit]));
+      options.replaceChildren(...[...pagesByOption.keys()].map((text) => Object.assign(document.createElement("option"), { value: text })));
     }
 
     function add(hit) {
@@ -111,7 +111,7 @@
       line.className = "check";
       const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true, value: hit.id });
       box.name = `${name}.pages`;
-      box.id = `${name}-picked-${made += 1}`;
+      box.id = `${name}-picked-${lastNumber += 1}`;
       const label = Object.assign(document.createElement("label"), { htmlFor: box.id, textContent: hit.title || hit.url });
       line.append(box, label);
       field.closest(".field:not(fieldset)").before(line);
@@ -120,32 +120,32 @@
 
   // --- Preview while the user types
 
-  let waiting = 0;
-  let asked = 0;
-  let shown = "";
+  let previewTimer = 0;
+  let lastRequest = 0;
+  let shownState = "";
   const state = () => new URLSearchParams(new FormData(form)).toString();
 
-  function look() {
+  function updatePreview() {
     if (!form.dataset.try) return;
-    clearTimeout(waiting);
-    waiting = setTimeout(async () => {
+    clearTimeout(previewTimer);
+    previewTimer = setTimeout(async () => {
       const body = state();
-      if (!form.elements.query.value.trim() || body === shown) return;
-      shown = body;
-      const turn = asked += 1;
-      const answer = await fetch(form.dataset.preview, {
+      if (!form.elements.query.value.trim() || body === shownState) return;
+      shownState = body;
+      const number = lastRequest += 1;
+      const response = await fetch(form.dataset.preview, {
         method: "POST",
         headers: { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": form.elements.csrf_token.value },
         body: `${body}&part=results`,
       }).catch(() => null);
-      if (turn !== asked || !answer) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (number !== lastRequest || !response) return;
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const results = page.getElementById("results") ?? page.querySelector("main");
       document.getElementById("results").replaceChildren(...document.adoptNode(results).childNodes);
     }, 500);
   }
 
-  if (form.dataset.try) for (const type of ["input", "change"]) form.addEventListener(type, look);
+  if (form.dataset.try) for (const type of ["input", "change"]) form.addEventListener(type, updatePreview);
   for (const row of form.querySelectorAll("[data-rows] > li")) prepare(row);
-  shown = state();
+  shownState = state();
 })();

@@ -1,59 +1,62 @@
-/* The full view of the search box: facets, sorting, and "load more". widget.js loads it when it is needed.
+/* The full view of the search box: facets, sorting, and "load more". widget.js loads it on first use.
  *
- * Its state is in the page's address: q, page, sort, and f.<field> for each value that is chosen. All other parameters
- * of the address belong to the page and are kept. What the engine answers is shown as text, never as HTML.
+ * Its state is in the page's URL: q, page, sort, and f.<field> for each selected value. All other parameters of the URL
+ * belong to the page and are kept. Responses of the engine are shown as text, never as HTML.
  *
- * What `core` gives, which widget.js makes:
+ * widget.js passes `core`:
  *
- *   element                            whom events come from
- *   input                              the box's field, where the page shows it beside the view: that has none of its own
- *   settings                           what the box was set up with (see `settingsOf`)
- *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
- *   text(key, values)                  a text of the box's language, {name} replaced
- *   spoken(key, values)                the same as nodes, marked up where the language or the direction is another
- *   counted(answer)                    nodes that tell how many results there are, and what was searched instead of the query
- *   notice(answer), links(answer)      nodes with what the owner tells; links for where nothing is found
- *   popular()                          queries that others search for most, as a promise
- *   follow(answer, query)              goes where the owner wants the search to lead; whether there is such a place
- *   own, page                          attributes lang and dir: of the box's own texts, of results
- *   number(n)                          a number as the language writes it
- *   make(name, attributes, …children)  an element
- *   icon(name)                         a picture, such as "none" or "problem"
- *   field(input)                       the field with its icon and the button that empties it
- *   dress(root, css)                   gives a shadow root the box's style sheet, and more
- *   wrap(…children)                    what must surround all in such a root: the page's style ends there
- *   showAbove(dialog)                  opens a dialog; the page behind it stands still
- *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
- *                                      → {query, queryId, total, hits, facets, canRefine, missing, …}; throws a Refusal,
- *                                      whose `reason` is a key of the texts. `filters` is {field: [values]}, `sort`
- *                                      ["f:asc"], `facets` names; the answer's {field: {value: count}}. What an engine
- *                                      that is reached directly cannot do, is not asked for (`canRefine` is false).
- *                                      `isRecorded` is false for what analytics know already. `missing` tells the
- *                                      page's context where there are results only without it
- *   hit(hit, position, {query, queryId})
- *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
- *   sections(hit, position, {query, queryId})
- *                                      the links of its sections, likewise
- *   answer({answer, hits, …})          a figure with the passage that answers the query and, as its last child, the link to
- *                                      it; nothing, where there is none
- *   remember(query)                    keeps a recent search, if the page wants that
- *   log(answer)                        tells the statistics what somebody looked for, where the engine does not: once a query
- *   emit(type, detail)                 an event of the box: "search", "error"
+ *   element                            the element that dispatches events
+ *   input                              the box's field, if the page shows it beside the view, which then has no field
+ *   settings                           the settings of the box (see `settingsOf`)
+ *   addTexts(names, table)             adds texts: "more less", { en: "More|Less", … }; `texts` of the page takes precedence
+ *   text(key, values)                  returns a text in the box's language, with {name} replaced
+ *   textNodes(key, values)             returns the same as nodes, with lang and dir if they differ from the box's
+ *   langOf(key)                        returns the attributes lang and dir of a text
+ *   boxLang, pageLang                  the attributes lang and dir of the box's texts, and of results
+ *   summary(response)                  returns nodes with the number of results and the corrected query, if any
+ *   notice(response), links(response)  return nodes with the owner's notice, and links for searches without results
+ *   findPopular()                      resolves to the most frequent queries
+ *   redirect(response, query)          opens the URL to which the owner redirects the query; returns whether there is one
+ *   formatNumber(n)                    returns a number as written in the box's language
+ *   make(name, attributes, …children)  creates an element
+ *   icon(name)                         creates an icon, such as "none" or "problem"
+ *   makeField(input)                   wraps a field with its icon and its clear button
+ *   applyStyles(root, css)             adds the box's style sheet, and more CSS, to a shadow root
+ *   wrap(…children)                    wraps the content of a shadow root, so that it doesn't inherit the page's styles
+ *   openDialog(dialog)                 opens a dialog; the page behind it can't scroll
+ *   search(query, {offset, limit, sort, facets, filters, isRecorded, signal})
+ *                                      → {query, queryId, total, hits, facets, canRefine, missing, …}; throws a SearchError,
+ *                                      whose `reason` is a key of the texts. `filters` is
+ *                                      {field: [values]}, `sort` is ["f:asc"], `facets` are names of fields; in the
+ *                                      response they are {field: {value: count}}. Filters, sorting, and facets are
+ *                                      ignored if `canRefine` is false, as with engines that the box reaches directly.
+ *                                      `isRecorded` is false for searches that analytics already contain.
+ *                                      `missing` is the page's context if only searching without it has results
+ *   makeHit(hit, position, {query, queryId})
+ *                                      makes the link (or text) of a hit, with `position` from 1; selecting it reports
+ *                                      the click
+ *   makeSections(hit, position, {query, queryId})
+ *                                      makes the links of the hit's sections in the same way
+ *   makeAnswer({answer, hits, …})      makes a figure with the quoted answer and, as its last child, a link; [] if there
+ *                                      is no answer
+ *   remember(query)                    stores a recent search, if the page turns that on
+ *   log(response)                      reports a query to analytics, unless the gateway has logged it; call it once a query
+ *   emit(type, detail)                 dispatches an event of the box: "search" or "error"
  */
 
-const PAGE = 20; // Results that "load more" adds.
-const MOST_PAGES = 50;
-const AT_ONCE = 100; // Most results of one answer.
-const TYPING_MS = 150; // Between the last keystroke and the search.
-const SLOW_MS = 400; // After which a search is said to be running.
-const MOST_FACETS = 8;
-const FIRST_VALUES = 8; // Values of a facet that are shown before "show all".
-const LONGEST_VALUE = 80; // What is longer is no name of a group.
-const QUOTED = "answer"; // What stands for its place among the hits.
-const DATES = ["date:desc", "date:asc"];
-const NO_FACETS = new Set(["id", "date"]);
+const PAGE_SIZE = 20; // Results that "load more" adds.
+const MAX_PAGES = 50;
+const MAX_HITS_PER_REQUEST = 100; // The service's limit.
+const TYPING_PAUSE_MS = 150; // Between the last keystroke and the search.
+const WAIT_MESSAGE_DELAY_MS = 400; // Before "Searching…" appears.
+const MAX_FACETS = 8;
+const COLLAPSED_VALUES = 8; // Values of a facet that are visible before "Show all".
+const MAX_VALUE_CHARS = 80; // Longer values are not names of groups.
+const ANSWER_POSITION = "answer"; // Used instead of a hit's position, for the answer above the hits.
+const DATE_SORTS = ["date:desc", "date:asc"];
+const UNFACETED_FIELDS = new Set(["id", "date"]);
 
-const NAMES = "sort relevance newest oldest loadMore shown filters clearFilters showAll yes no again start author";
+const TEXT_NAMES = "sort relevance newest oldest loadMore shown filters clearFilters showAll yes no again start author";
 const TEXTS = {
   en: "Sort by|Relevance|Newest first|Oldest first|Load more|{n} of {all}|Filters|Remove all filters|Show all|Yes|No|Try again|What are you looking for?|Author",
   de: "Sortieren nach|Relevanz|Neueste zuerst|Älteste zuerst|Mehr laden|{n} von {all}|Filter|Alle Filter entfernen|Alle anzeigen|Ja|Nein|Noch einmal versuchen|Wonach suchen Sie?|Autor",
@@ -168,41 +171,41 @@ const STYLE = `
   @media (forced-colors: active) { .hits .hit { border-top: 1px solid CanvasText; } .value:has(:checked) { outline: 3px solid Highlight; } }
 `;
 
-// --- The state, and the address that has it.
+// --- The state, and the URL that contains it
 
-const isOurs = (name) => ["q", "page", "sort"].includes(name) || /^f\../.test(name);
+const isViewParameter = (name) => ["q", "page", "sort"].includes(name) || /^f\../.test(name);
 
-function readAddress() {
+function readUrl() {
   const parameters = new URLSearchParams(location.search);
-  const refined = new Map();
+  const filters = new Map();
   for (const [name, value] of parameters) {
     if (!/^f\../.test(name) || !value) continue;
     const field = name.slice(2);
-    refined.set(field, (refined.get(field) || new Set()).add(value));
+    filters.set(field, (filters.get(field) || new Set()).add(value));
   }
-  const page = Math.min(MOST_PAGES, Math.max(1, Number.parseInt(parameters.get("page"), 10) || 1));
-  return { text: (parameters.get("q") || "").slice(0, 170).replace(/[\ud800-\udbff]$/, ""), page, sort: parameters.get("sort") || "", refined };
+  const page = Math.min(MAX_PAGES, Math.max(1, Number.parseInt(parameters.get("page"), 10) || 1));
+  return { text: (parameters.get("q") || "").slice(0, 170).replace(/[\ud800-\udbff]$/, ""), page, sort: parameters.get("sort") || "", filters };
 }
 
 const hasView = () => new URLSearchParams(location.search).has("q");
 
-/** The page's address with a state, or without any. */
-function addressWith(state) {
-  const address = new URL(location.href);
-  for (const name of [...address.searchParams.keys()].filter(isOurs)) address.searchParams.delete(name);
-  if (!state) return address.href;
-  address.searchParams.set("q", state.text);
-  if (state.page > 1) address.searchParams.set("page", state.page);
-  if (state.sort) address.searchParams.set("sort", state.sort);
-  for (const [field, values] of state.refined) for (const value of values) address.searchParams.append(`f.${field}`, value);
-  return address.href;
+/** Returns the page's URL with the parameters of a state, or without parameters if `state` is null. */
+function urlWith(state) {
+  const url = new URL(location.href);
+  for (const name of [...url.searchParams.keys()].filter(isViewParameter)) url.searchParams.delete(name);
+  if (!state) return url.href;
+  url.searchParams.set("q", state.text);
+  if (state.page > 1) url.searchParams.set("page", state.page);
+  if (state.sort) url.searchParams.set("sort", state.sort);
+  for (const [field, values] of state.filters) for (const value of values) url.searchParams.append(`f.${field}`, value);
+  return url.href;
 }
 
-// A page's own state of a history entry is kept beside ours: how many entries lie between here and the page without a view.
+// The view's part of a history entry is beside the page's own state. `depth` is the number of entries back to the page without a view.
 const pageState = () => (history.state !== null && typeof history.state === "object" ? history.state : {});
 const depth = () => pageState().siteSearch?.depth || 0;
 
-// --- The view. There is one at a time: the address has one state.
+// --- The view. A page shows one at a time, since its URL contains one state.
 
 let current = null;
 
@@ -211,14 +214,14 @@ addEventListener("pageshow", (event) => { if (event.persisted) current?.resume()
 
 /** Shows the full view.
  *
- * @param core What the box and its view share; see above.
+ * @param core The box's functions and settings; see above.
  * @param container The element to show it in; without one, a dialog covers the page.
- * @param query The text to search for; without one, what the page's address says.
- * @returns How to take it away again.
+ * @param query The text to search for; without one, the query in the page's URL.
+ * @returns An object whose `unmount()` removes the view.
  */
 export function showResults(core, { container = null, query } = {}) {
   if (current === null || current.core !== core || current.container !== container) {
-    if (query === undefined && current !== null) return { unmount() {} }; // Another box of the page shows it.
+    if (query === undefined && current !== null) return { unmount() {} }; // Another box of the page shows the view.
     current?.unmount();
     current = makeView(core, container);
   }
@@ -228,195 +231,195 @@ export function showResults(core, { container = null, query } = {}) {
 }
 
 function makeView(core, container) {
-  core.learn(NAMES, TEXTS);
-  const { make, text, spoken, number, settings } = core;
+  core.addTexts(TEXT_NAMES, TEXTS);
+  const { make, text, textNodes, formatNumber, settings } = core;
 
-  // The dialog lives in the box, whose variables and parts are its own, too.
+  // The dialog is inside the box's shadow root, so that the box's CSS variables and parts apply to it.
   const host = container || core.element;
   const themed = host.dataset.theme;
   let root = rootOf(host);
 
-  const said = (name, key, attributes = {}) => make(name, { ...core.marksOf(key), ...attributes }, text(key));
-  const heading = said("h2", "results", { id: "heading", class: "told" });
-  const isOwn = !container || !core.input; // One field is enough for a page.
-  const input = !isOwn ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "170",
-    autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", part: "input", ...core.marksOf("label") });
-  const close = said("button", "close", { type: "button", class: "close" });
-  const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [core.field(input)] : []), ...(container ? [] : [close]));
+  const makeText = (name, key, attributes = {}) => make(name, { ...core.langOf(key), ...attributes }, text(key));
+  const heading = makeText("h2", "results", { id: "heading", class: "live" });
+  const hasField = !container || !core.input; // If the page shows the box, the view needs no second field.
+  const input = !hasField ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "170",
+    autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", part: "input", ...core.langOf("label") });
+  const close = makeText("button", "close", { type: "button", class: "close" });
+  const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(hasField ? [core.makeField(input)] : []), ...(container ? [] : [close]));
   const status = make("p", { class: "status", role: "status", part: "status" });
   const notice = make("p", { class: "notice", role: "status", hidden: "" });
-  const again = said("button", "again", { type: "button", hidden: "" });
-  const clear = said("button", "clearFilters", { type: "button", class: "quiet", hidden: "" });
-  const unfold = said("button", "filters", { type: "button", class: "unfold", "aria-expanded": "false", "aria-controls": "facets", hidden: "" });
-  const order = make("select", { id: "order" });
-  const ordering = make("div", { class: "order", hidden: "" }, said("label", "sort", { for: "order" }), order);
-  const facets = make("div", { id: "facets", class: "facets", role: "group", "aria-label": text("filters"), ...core.marksOf("filters") });
-  const quotation = make("div");
+  const retry = makeText("button", "again", { type: "button", hidden: "" });
+  const clearFilters = makeText("button", "clearFilters", { type: "button", class: "quiet", hidden: "" });
+  const showFilters = makeText("button", "filters", { type: "button", class: "unfold", "aria-expanded": "false", "aria-controls": "facets", hidden: "" });
+  const sortSelect = make("select", { id: "order" });
+  const sortControl = make("div", { class: "order", hidden: "" }, makeText("label", "sort", { for: "order" }), sortSelect);
+  const facets = make("div", { id: "facets", class: "facets", role: "group", "aria-label": text("filters"), ...core.langOf("filters") });
+  const answerBox = make("div");
   const list = make("ol", { class: "hits", role: "list", "aria-labelledby": "heading" });
-  const more = said("button", "loadMore", { type: "button", class: "load", part: "more", hidden: "" });
-  const view = make("section", { class: "view", "aria-labelledby": "heading", ...(isOwn ? {} : { tabindex: "-1" }), ...core.own },
-    heading, ...(isOwn ? [form] : []), notice, make("div", { class: "line" }, status, again, clear, unfold, ordering),
-    make("div", { class: "columns" }, facets, make("div", {}, quotation, list, more)));
-  const rest = isOwn ? input : view; // Where the focus goes from what is gone: into the box's field it would open the box.
-  const dialog = container ? null : make("dialog", { part: "dialog", class: "all", "aria-labelledby": "heading", ...core.own }, view);
-  let place = core.wrap(dialog ?? view);
-  if (dialog) root.append(place);
-  else root.replaceChildren(place);
+  const loadMoreButton = makeText("button", "loadMore", { type: "button", class: "load", part: "more", hidden: "" });
+  const view = make("section", { class: "view", "aria-labelledby": "heading", ...(hasField ? {} : { tabindex: "-1" }), ...core.boxLang },
+    heading, ...(hasField ? [form] : []), notice, make("div", { class: "line" }, status, retry, clearFilters, showFilters, sortControl),
+    make("div", { class: "columns" }, facets, make("div", {}, answerBox, list, loadMoreButton)));
+  const focusTarget = hasField ? input : view; // Gets the focus of removed elements. The box's field would open its panel.
+  const dialog = container ? null : make("dialog", { part: "dialog", class: "all", "aria-labelledby": "heading", ...core.boxLang }, view);
+  let wrapper = core.wrap(dialog ?? view);
+  if (dialog) root.append(wrapper);
+  else root.replaceChildren(wrapper);
 
   function rootOf(element) {
-    const made = element.shadowRoot || element.attachShadow({ mode: "open" });
-    core.dress(made, STYLE);
+    const shadow = element.shadowRoot || element.attachShadow({ mode: "open" });
+    core.applyStyles(shadow, STYLE);
     if (settings.theme) element.dataset.theme = settings.theme;
-    return made;
+    return shadow;
   }
 
-  let state = readAddress();
-  let fields = null; // What the site has, once it is known: names of facets, and whether there are dates.
-  let latest = 0;
-  let typing = 0;
-  let running = null;
-  let recorded = null; // The text that analytics know of.
+  let state = readUrl();
+  let fields = null; // Names of facets and whether documents have dates, once loaded.
+  let latestRequest = 0;
+  let typingTimer = 0;
+  let controller = null;
+  let recordedQuery = null; // The last query that analytics contain.
   let total = 0;
-  let shown = null; // The answer that is shown.
-  let isEntered = false; // Whether the answer may lead elsewhere.
+  let shownResponse = null; // The response that is shown.
+  let mayRedirect = false; // Whether the visitor pressed Enter, so that the response may redirect.
   let isReturning = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   let isWaiting = false;
-  let isLeft = false;
-  const boxes = new Map(); // The checkboxes, kept so that the one that has the focus does not lose it.
-  const unfolded = new Set(); // Facets of which all values are shown.
+  let leavesPage = false;
+  const checkboxes = new Map(); // Checkboxes are reused, so that the focused one keeps the focus.
+  const expandedFacets = new Set(); // Facets that show all their values.
 
-  // --- The address
+  // --- The URL
 
   const isOpen = () => container !== null || dialog.open;
 
-  function write(isStep) {
-    const address = addressWith(state);
-    if (address === location.href) return;
-    // What was opened by its own address has no page without a view before it.
-    const steps = isStep ? (isOpen() ? depth() && depth() + 1 : 1) : depth();
-    history[isStep ? "pushState" : "replaceState"]({ ...pageState(), siteSearch: { depth: steps } }, "", address);
+  function updateUrl(addsEntry) {
+    const url = urlWith(state);
+    if (url === location.href) return;
+    // A view that was opened by its URL has no page without a view before it.
+    const steps = addsEntry ? (isOpen() ? depth() && depth() + 1 : 1) : depth();
+    history[addsEntry ? "pushState" : "replaceState"]({ ...pageState(), siteSearch: { depth: steps } }, "", url);
   }
 
   function open() {
-    isLeft = false;
+    leavesPage = false;
     if (isOpen()) return;
-    if (!dialog.isConnected || !isShown(root.host)) {
-      // The box is folded away, such as in a menu, and nothing in it could be seen.
+    if (!dialog.isConnected || !isVisible(root.host)) {
+      // The box is hidden, for example in a closed menu, and would hide the dialog, too.
       root = rootOf(document.body.appendChild(make("div")));
-      root.append(place);
+      root.append(wrapper);
     }
-    core.showAbove(dialog);
+    core.openDialog(dialog);
   }
 
-  const isShown = (element) => (element.checkVisibility ? element.checkVisibility() : element.getClientRects().length > 0);
+  const isVisible = (element) => (element.checkVisibility ? element.checkVisibility() : element.getClientRects().length > 0);
 
-  function leave() {
-    if (dialog.open || isLeft || !hasView()) return; // It was opened again, or closed because the address changed.
+  function removeFromUrl() {
+    if (dialog.open || leavesPage || !hasView()) return; // It was opened again, or closed because the URL changed.
     if (depth()) history.go(-depth());
-    else history.replaceState(pageState(), "", addressWith(null));
+    else history.replaceState(pageState(), "", urlWith(null));
   }
 
   function follow() {
-    state = readAddress();
+    state = readUrl();
     if (!container && !hasView()) {
       dialog.close();
       return;
     }
     open();
-    fill();
+    fillField();
     run();
   }
 
-  function fill() {
-    if (!isOwn && running === null && input.value) return; // It was typed while the view was loaded.
+  function fillField() {
+    if (!hasField && controller === null && input.value) return; // The visitor typed while the view was loading.
     if (input.value.trim() !== state.text) input.value = state.text;
-    turn();
+    setDirection();
   }
 
-  /** Takes a choice of the visitor: an entry of the history, from the first page on. */
-  function choose(changes) {
+  /** Changes the state, returns to the first page, and adds a history entry. */
+  function changeState(changes) {
     state = { ...state, page: 1, ...changes };
-    write(true);
+    updateUrl(true);
     run();
   }
 
   // --- Searching
 
-  const offered = () => ["", ...(settings.sort || (fields?.hasDates ? DATES : []))];
+  const sortChoices = () => ["", ...(settings.sort || (fields?.hasDates ? DATE_SORTS : []))];
 
-  /** Asks once what the site's documents have. An engine that is reached directly does not tell. */
+  /** Loads the names of facets once. Engines that the box reaches directly don't return any. */
   async function learnFields() {
     if (fields === null) {
-      const { facets: seen, canRefine } = await core.ask("", { limit: 0, facets: ["*"], isRecorded: false });
-      const useful = Object.keys(seen).filter((name) => isUseful(name, seen[name])).slice(0, MOST_FACETS);
+      const { facets: counts, canRefine } = await core.search("", { limit: 0, facets: ["*"], isRecorded: false });
+      const usefulFacets = Object.keys(counts).filter((name) => isUseful(name, counts[name])).slice(0, MAX_FACETS);
       fields = {
-        names: settings.facets ? settings.facets.filter((name) => name in seen) : useful,
-        hasDates: canRefine && Object.keys(seen.date || {}).length > 0,
+        names: settings.facets ? settings.facets.filter((name) => name in counts) : usefulFacets,
+        hasDates: canRefine && Object.keys(counts.date || {}).length > 0,
       };
     }
     return fields;
   }
 
-  async function find(offset, limit) {
-    const { signal } = running;
+  async function searchHits(offset, limit) {
+    const { signal } = controller;
     const { names } = await learnFields();
     const query = state.text;
-    const refined = [...state.refined].filter(([field]) => names.includes(field)).map(([field, values]) => [field, [...values]]);
-    const sort = state.sort && offered().includes(state.sort) ? [state.sort] : [];
-    const isRecorded = query !== recorded;
-    const main = core.ask(query, { offset, limit, sort, filters: Object.fromEntries(refined), facets: offset ? [] : names, isRecorded, signal });
-    // Values of one field are alternatives: each is counted as if none of its field were chosen.
-    const counts = offset ? [] : refined.map(([field]) => {
-      const others = refined.filter(([other]) => other !== field);
-      return core.ask(query, { limit: 0, filters: Object.fromEntries(others), facets: [field], isRecorded: false, signal });
+    const filters = [...state.filters].filter(([field]) => names.includes(field)).map(([field, values]) => [field, [...values]]);
+    const sort = state.sort && sortChoices().includes(state.sort) ? [state.sort] : [];
+    const isRecorded = query !== recordedQuery;
+    const main = core.search(query, { offset, limit, sort, filters: Object.fromEntries(filters), facets: offset ? [] : names, isRecorded, signal });
+    // The values of a field are alternatives, so they are counted without the filter of their own field.
+    const counts = offset ? [] : filters.map(([field]) => {
+      const otherFilters = filters.filter(([other]) => other !== field);
+      return core.search(query, { limit: 0, filters: Object.fromEntries(otherFilters), facets: [field], isRecorded: false, signal });
     });
-    const [answer, ...counted] = await Promise.all([main, ...counts]);
-    if (isRecorded && query) core.log(answer);
-    recorded = query;
-    return { ...answer, facets: Object.assign({}, answer.facets, ...counted.map((one) => one.facets)) };
+    const [response, ...countResponses] = await Promise.all([main, ...counts]);
+    if (isRecorded && query) core.log(response);
+    recordedQuery = query;
+    return { ...response, facets: Object.assign({}, response.facets, ...countResponses.map((countResponse) => countResponse.facets)) };
   }
 
   async function run() {
-    clearTimeout(typing);
-    const turn = ++latest;
-    running?.abort();
-    if (!state.text && !state.refined.size) {
-      settle(0, turn);
-      show({ total: 0, hits: [], facets: {} });
-      say("start");
-      offer(turn);
+    clearTimeout(typingTimer);
+    const number = ++latestRequest;
+    controller?.abort();
+    if (!state.text && !state.filters.size) {
+      finish(0, number);
+      showResponse({ total: 0, hits: [], facets: {} });
+      showMessage("start");
+      showPopular(number);
       return;
     }
-    running = new AbortController();
-    const slow = wait();
+    controller = new AbortController();
+    const waitTimer = wait();
     try {
-      const wanted = state.page * PAGE;
-      const answer = await find(0, Math.min(wanted, AT_ONCE));
-      for (let offset = AT_ONCE; turn === latest && offset < Math.min(wanted, answer.total); offset += AT_ONCE) {
-        const { hits } = await find(offset, Math.min(AT_ONCE, wanted - offset));
-        answer.hits.push(...hits);
+      const maxHits = state.page * PAGE_SIZE;
+      const response = await searchHits(0, Math.min(maxHits, MAX_HITS_PER_REQUEST));
+      for (let offset = MAX_HITS_PER_REQUEST; number === latestRequest && offset < Math.min(maxHits, response.total); offset += MAX_HITS_PER_REQUEST) {
+        const { hits } = await searchHits(offset, Math.min(MAX_HITS_PER_REQUEST, maxHits - offset));
+        response.hits.push(...hits);
       }
-      if (turn !== latest) return;
-      if (isEntered && core.follow(answer, state.text)) return;
-      show(answer);
-      if (!answer.total) offer(turn);
-      core.emit("search", { query: state.text, total: answer.total, hits: answer.hits });
+      if (number !== latestRequest) return;
+      if (mayRedirect && core.redirect(response, state.text)) return;
+      showResponse(response);
+      if (!response.total) showPopular(number);
+      core.emit("search", { query: state.text, total: response.total, hits: response.hits });
     } catch (error) {
-      if (turn === latest) fail(error, false);
+      if (number === latestRequest) fail(error, false);
     } finally {
-      settle(slow, turn);
-      if (turn === latest) isEntered = false;
+      finish(waitTimer, number);
+      if (number === latestRequest) mayRedirect = false;
     }
   }
 
-  // Where nothing was typed or found, there is something else.
-  async function offer(turn) {
-    const queries = (await core.popular()).filter((query) => query !== state.text);
-    if (turn !== latest || !queries.length) return;
-    list.append(make("li", { class: "queries" }, said("span", "popular"), ...queries.map((query) => {
-      const button = make("button", { type: "button", ...core.page }, query);
+  // Without a query or results, shows popular queries.
+  async function showPopular(number) {
+    const queries = (await core.findPopular()).filter((query) => query !== state.text);
+    if (number !== latestRequest || !queries.length) return;
+    list.append(make("li", { class: "queries" }, makeText("span", "popular"), ...queries.map((query) => {
+      const button = make("button", { type: "button", ...core.pageLang }, query);
       button.addEventListener("click", () => {
-        rest.focus();
+        focusTarget.focus();
         search(query);
       });
       return button;
@@ -425,283 +428,283 @@ function makeView(core, container) {
 
   async function loadMore() {
     if (isWaiting) return;
-    const turn = ++latest;
-    running = new AbortController();
-    const slow = wait();
+    const number = ++latestRequest;
+    controller = new AbortController();
+    const waitTimer = wait();
     try {
-      const answer = await find(state.page * PAGE, PAGE);
-      if (turn !== latest) return;
-      const from = list.children.length;
+      const response = await searchHits(state.page * PAGE_SIZE, PAGE_SIZE);
+      if (number !== latestRequest) return;
+      const firstNew = list.children.length;
       state.page += 1;
-      write(false);
-      append(answer);
-      const isFocused = root.activeElement === more;
-      more.hidden = !hasMore();
-      if (isFocused && more.hidden) focusHit(from);
-      tellCount();
+      updateUrl(false);
+      appendHits(response);
+      const isFocused = root.activeElement === loadMoreButton;
+      loadMoreButton.hidden = !hasMore();
+      if (isFocused && loadMoreButton.hidden) focusHit(firstNew);
+      showCount();
     } catch (error) {
-      if (turn === latest) fail(error, true);
+      if (number === latestRequest) fail(error, true);
     } finally {
-      settle(slow, turn);
+      finish(waitTimer, number);
     }
   }
 
-  const hasMore = () => state.page * PAGE < total && state.page < MOST_PAGES;
+  const hasMore = () => state.page * PAGE_SIZE < total && state.page < MAX_PAGES;
 
   function wait() {
     isWaiting = true;
     list.setAttribute("aria-busy", "true");
-    more.setAttribute("aria-disabled", "true");
-    return setTimeout(() => say("wait"), SLOW_MS);
+    loadMoreButton.setAttribute("aria-disabled", "true");
+    return setTimeout(() => showMessage("wait"), WAIT_MESSAGE_DELAY_MS);
   }
 
-  function settle(slow, turn) {
-    clearTimeout(slow);
-    if (turn !== latest) return;
+  function finish(waitTimer, number) {
+    clearTimeout(waitTimer);
+    if (number !== latestRequest) return;
     isWaiting = false;
     list.removeAttribute("aria-busy");
-    more.removeAttribute("aria-disabled");
+    loadMoreButton.removeAttribute("aria-disabled");
   }
 
-  // --- What is shown
+  // --- Content of the view
 
-  function say(key, values, picture) {
-    status.replaceChildren(...(picture ? [core.icon(picture)] : []), ...spoken(key, values));
+  function showMessage(key, values, picture) {
+    status.replaceChildren(...(picture ? [core.icon(picture)] : []), ...textNodes(key, values));
     status.classList.toggle("alone", Boolean(picture));
-    again.hidden = true;
+    retry.hidden = true;
   }
 
-  function fail(error, isKept) {
+  function fail(error, keepsHits) {
     if (!error.reason) console.error(error);
     const reason = error.reason || "away";
-    if (!isKept) {
-      quotation.replaceChildren();
+    if (!keepsHits) {
+      answerBox.replaceChildren();
       list.replaceChildren();
-      notice.hidden = more.hidden = true;
+      notice.hidden = loadMoreButton.hidden = true;
     }
-    say(reason, {}, isKept ? "" : "problem");
-    again.hidden = false;
+    showMessage(reason, {}, keepsHits ? "" : "problem");
+    retry.hidden = false;
     core.emit("error", { reason });
   }
 
-  function tellCount() {
+  function showCount() {
     if (!total) {
-      say("none", { q: state.text }, "none");
+      showMessage("none", { q: state.text }, "none");
       return;
     }
-    status.replaceChildren(...core.counted(shown));
+    status.replaceChildren(...core.summary(shownResponse));
     status.classList.remove("alone");
-    again.hidden = true;
-    const length = Math.min(total, state.page * PAGE);
-    more.replaceChildren(...spoken("loadMore"), " (", ...spoken("shown", { n: number(length), all: number(total) }), ")");
+    retry.hidden = true;
+    const length = Math.min(total, state.page * PAGE_SIZE);
+    loadMoreButton.replaceChildren(...textNodes("loadMore"), " (", ...textNodes("shown", { n: formatNumber(length), all: formatNumber(total) }), ")");
   }
 
-  function show(answer) {
+  function showResponse(response) {
     const focused = root.activeElement;
-    shown = answer;
-    ({ total } = answer);
-    const told = core.notice(answer);
-    notice.replaceChildren(...told);
-    notice.hidden = !told.length;
-    quotation.replaceChildren(...core.answer(answer).map(quote));
+    shownResponse = response;
+    ({ total } = response);
+    const notices = core.notice(response);
+    notice.replaceChildren(...notices);
+    notice.hidden = !notices.length;
+    answerBox.replaceChildren(...core.makeAnswer(response).map(arrangeAnswer));
     list.replaceChildren();
-    append(answer);
-    if (!total) list.append(...core.links(answer).map((link) => make("li", {}, link)));
-    more.hidden = !hasMore();
-    showFacets(answer.facets);
-    showOrder();
-    clear.hidden = !state.refined.size;
-    tellCount();
-    // What had the focus is in its place again, or is gone: then the text has it.
-    if (focused && focused !== root.activeElement) (focused.isConnected && !focused.hidden ? focused : rest).focus({ preventScroll: true });
+    appendHits(response);
+    if (!total) list.append(...core.links(response).map((link) => make("li", {}, link)));
+    loadMoreButton.hidden = !hasMore();
+    showFacets(response.facets);
+    showSorts();
+    clearFilters.hidden = !state.filters.size;
+    showCount();
+    // Restore the focus, which moves to the field (or the view) if the focused element was removed.
+    if (focused && focused !== root.activeElement) (focused.isConnected && !focused.hidden ? focused : focusTarget).focus({ preventScroll: true });
     if (isReturning) focusHit(pageState().siteSearch?.hit);
     isReturning = false;
   }
 
   function focusHit(position) {
-    const link = (position === QUOTED ? quotation : list.children[position])?.querySelector("a");
+    const link = (position === ANSWER_POSITION ? answerBox : list.children[position])?.querySelector("a");
     link?.focus();
     link?.scrollIntoView({ block: "nearest" });
   }
 
-  // Who comes back from where a link leads finds the focus on it.
-  function follows(link, position) {
-    link.classList.remove("hit"); // The row is one.
+  // Stores which link was followed, so that it has the focus when the visitor comes back.
+  function rememberFocus(link, position) {
+    link.classList.remove("hit"); // The row has this class.
     link.addEventListener("click", (event) => {
       history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
       if (!event.defaultPrevented || !dialog) return;
-      isLeft = true; // The page goes there in its own way; the address is its concern.
+      leavesPage = true; // The page handles the click and changes the URL itself.
       dialog.close();
     });
   }
 
-  // As in a row, the title alone is the link, and covers the rest.
-  function quote(figure) {
+  // As in a hit's row, only the title is the link, but it is clickable in the whole area.
+  function arrangeAnswer(figure) {
     const link = figure.lastChild;
     link.className = "to";
     link.before(link.firstChild);
     figure.classList.add("hit");
-    follows(link, QUOTED);
+    rememberFocus(link, ANSWER_POSITION);
     return figure;
   }
 
-  function append(answer) {
-    for (const hit of answer.hits) {
+  function appendHits(response) {
+    for (const hit of response.hits) {
       const position = list.children.length;
-      const link = core.hit(hit, position + 1, answer);
-      // The title alone is the link, and covers the rest: a list of links is read by titles. What the page makes of a
-      // hit is left as it is.
+      const link = core.makeHit(hit, position + 1, response);
+      // Only the title is the link, so that screen readers list links by title, but it is clickable in the whole row.
+      // Custom markup of a hit is not rearranged.
       const parts = [...link.children];
       const title = parts.find((part) => part.className === "title");
       link.className = "to";
       link.removeAttribute("part");
       if (title) link.replaceChildren(title);
-      const others = title ? parts.filter((part) => part !== title) : [];
-      const isIcon = others[0]?.localName === "svg";
-      const row = make("li", { class: "hit", part: "hit" }, ...others.splice(0, isIcon ? 1 : 0), link, ...others);
-      const sections = core.sections(hit, position + 1, answer);
-      if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((each) => make("li", {}, each))));
-      for (const each of [link, ...sections]) follows(each, position);
+      const details = title ? parts.filter((part) => part !== title) : [];
+      const isIcon = details[0]?.localName === "svg";
+      const row = make("li", { class: "hit", part: "hit" }, ...details.splice(0, isIcon ? 1 : 0), link, ...details);
+      const sections = core.makeSections(hit, position + 1, response);
+      if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((section) => make("li", {}, section))));
+      for (const link of [link, ...sections]) rememberFocus(link, position);
       list.append(row);
     }
   }
 
-  function showOrder() {
-    const choices = offered();
-    ordering.hidden = choices.length < 2 || !total;
-    if (order.length !== choices.length) order.replaceChildren(...choices.map((value) => make("option", { value }, nameOfOrder(value))));
-    order.value = choices.includes(state.sort) ? state.sort : "";
+  function showSorts() {
+    const choices = sortChoices();
+    sortControl.hidden = choices.length < 2 || !total;
+    if (sortSelect.length !== choices.length) sortSelect.replaceChildren(...choices.map((value) => make("option", { value }, sortName(value))));
+    sortSelect.value = choices.includes(state.sort) ? state.sort : "";
   }
 
-  function nameOfOrder(value) {
+  function sortName(value) {
     if (!value) return text("relevance");
     const [field, direction] = value.split(":");
-    if (DATES.includes(value)) return given(`sort.${value}`) ?? text(direction === "desc" ? "newest" : "oldest");
-    return given(`sort.${value}`) ?? `${nameOfField(field)} ${direction === "desc" ? "↓" : "↑"}`;
+    if (DATE_SORTS.includes(value)) return customText(`sort.${value}`) ?? text(direction === "desc" ? "newest" : "oldest");
+    return customText(`sort.${value}`) ?? `${facetName(field)} ${direction === "desc" ? "↓" : "↑"}`;
   }
 
-  const given = (key) => (Object.hasOwn(settings.texts, key) ? String(settings.texts[key]) : undefined);
+  const customText = (key) => (Object.hasOwn(settings.texts, key) ? String(settings.texts[key]) : undefined);
 
-  function nameOfField(field) {
+  function facetName(field) {
     const words = field.replace(/[_-]+/g, " ").trim();
-    return given(`facet.${field}`) ?? (field === "author" ? text("author") : words.charAt(0).toLocaleUpperCase() + words.slice(1));
+    return customText(`facet.${field}`) ?? (field === "author" ? text("author") : words.charAt(0).toLocaleUpperCase() + words.slice(1));
   }
 
-  function showFacets(counted) {
-    const names = (fields?.names || []).filter((field) => Object.keys(counted[field] || {}).length || state.refined.has(field));
-    facets.replaceChildren(...names.map((field) => group(field, counted[field] || {}, counted)));
-    unfold.hidden = !names.length;
-    const chosen = names.reduce((sum, field) => sum + (state.refined.get(field)?.size || 0), 0);
-    unfold.textContent = text("filters") + (chosen ? ` (${number(chosen)})` : "");
+  function showFacets(counts) {
+    const names = (fields?.names || []).filter((field) => Object.keys(counts[field] || {}).length || state.filters.has(field));
+    facets.replaceChildren(...names.map((field) => makeFacet(field, counts[field] || {}, counts)));
+    showFilters.hidden = !names.length;
+    const chosen = names.reduce((sum, field) => sum + (state.filters.get(field)?.size || 0), 0);
+    showFilters.textContent = text("filters") + (chosen ? ` (${formatNumber(chosen)})` : "");
   }
 
-  function group(field, counts, counted) {
-    const chosen = state.refined.get(field) || new Set();
+  function makeFacet(field, counts, allCounts) {
+    const chosen = state.filters.get(field) || new Set();
     const values = [...new Set([...Object.keys(counts), ...chosen])];
-    const visible = unfolded.has(field) ? values : values.filter((value, at) => at < FIRST_VALUES || chosen.has(value));
+    const visible = expandedFacets.has(field) ? values : values.filter((value, index) => index < COLLAPSED_VALUES || chosen.has(value));
     const isFlag = values.every((value) => value === "true" || value === "false");
-    const made = make("fieldset", { part: "facet" }, make("legend", {}, nameOfField(field)), ...visible.map((value) =>
-      make("label", { class: "value" }, boxOf(field, value, chosen.has(value)),
-        isFlag ? said("span", value === "true" ? "yes" : "no") : make("bdi", core.page, value),
-        make("span", { class: "count" }, number(counts[value] || 0)))));
+    const fieldset = make("fieldset", { part: "facet" }, make("legend", {}, facetName(field)), ...visible.map((value) =>
+      make("label", { class: "value" }, checkboxFor(field, value, chosen.has(value)),
+        isFlag ? makeText("span", value === "true" ? "yes" : "no") : make("bdi", core.pageLang, value),
+        make("span", { class: "count" }, formatNumber(counts[value] || 0)))));
     if (visible.length < values.length) {
-      const all = said("button", "showAll", { type: "button", class: "quiet", "aria-label": `${text("showAll")}: ${nameOfField(field)}` });
-      all.addEventListener("click", () => {
-        unfolded.add(field);
-        showFacets(counted);
-        boxOf(field, values.find((value) => !visible.includes(value)), false).focus();
+      const showAll = makeText("button", "showAll", { type: "button", class: "quiet", "aria-label": `${text("showAll")}: ${facetName(field)}` });
+      showAll.addEventListener("click", () => {
+        expandedFacets.add(field);
+        showFacets(allCounts);
+        checkboxFor(field, values.find((value) => !visible.includes(value)), false).focus();
       });
-      made.append(all);
+      fieldset.append(showAll);
     }
-    return made;
+    return fieldset;
   }
 
-  function boxOf(field, value, isChosen) {
+  function checkboxFor(field, value, isChosen) {
     const key = JSON.stringify([field, value]);
-    if (!boxes.has(key)) {
+    if (!checkboxes.has(key)) {
       const box = make("input", { type: "checkbox" });
       box.addEventListener("change", () => {
-        const values = new Set(state.refined.get(field));
+        const values = new Set(state.filters.get(field));
         if (box.checked) values.add(value);
         else values.delete(value);
-        choose({ refined: new Map([...state.refined, [field, values]].filter(([, each]) => each.size)) });
+        changeState({ filters: new Map([...state.filters, [field, values]].filter(([, selected]) => selected.size)) });
       });
-      boxes.set(key, box);
+      checkboxes.set(key, box);
     }
-    boxes.get(key).checked = isChosen;
-    return boxes.get(key);
+    checkboxes.get(key).checked = isChosen;
+    return checkboxes.get(key);
   }
 
-  // --- What the visitor does
+  // --- The visitor's actions
 
-  const turn = () => { input.dir = input.value ? "auto" : core.own.dir; };
+  const setDirection = () => { input.dir = input.value ? "auto" : core.boxLang.dir; };
 
-  function take() {
-    clearTimeout(typing);
-    const words = input.value.trim();
-    if (words === state.text && !isWaiting && again.hidden) return;
-    state = { ...state, text: words, page: 1 };
-    write(false);
+  function searchTypedText() {
+    clearTimeout(typingTimer);
+    const typed = input.value.trim();
+    if (typed === state.text && !isWaiting && retry.hidden) return;
+    state = { ...state, text: typed, page: 1 };
+    updateUrl(false);
     run();
   }
 
-  if (isOwn) input.addEventListener("input", () => {
-    turn();
-    clearTimeout(typing);
-    typing = setTimeout(take, input.value.trim() ? TYPING_MS : 0);
+  if (hasField) input.addEventListener("input", () => {
+    setDirection();
+    clearTimeout(typingTimer);
+    typingTimer = setTimeout(searchTypedText, input.value.trim() ? TYPING_PAUSE_MS : 0);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    isEntered = true;
-    take();
-    if (isWaiting || (shown && core.follow(shown, state.text))) return;
-    isEntered = false;
+    mayRedirect = true;
+    searchTypedText();
+    if (isWaiting || (shownResponse && core.redirect(shownResponse, state.text))) return;
+    mayRedirect = false;
   });
-  order.addEventListener("change", () => choose({ sort: order.value }));
-  clear.addEventListener("click", () => {
-    choose({ refined: new Map() });
-    rest.focus();
+  sortSelect.addEventListener("change", () => changeState({ sort: sortSelect.value }));
+  clearFilters.addEventListener("click", () => {
+    changeState({ filters: new Map() });
+    focusTarget.focus();
   });
-  more.addEventListener("click", loadMore);
-  again.addEventListener("click", () => {
-    rest.focus();
+  loadMoreButton.addEventListener("click", loadMore);
+  retry.addEventListener("click", () => {
+    focusTarget.focus();
     run();
   });
-  unfold.addEventListener("click", () => {
-    unfold.setAttribute("aria-expanded", String(facets.classList.toggle("open")));
+  showFilters.addEventListener("click", () => {
+    showFilters.setAttribute("aria-expanded", String(facets.classList.toggle("open")));
   });
   close.addEventListener("click", () => dialog.close());
-  dialog?.addEventListener("close", leave);
+  dialog?.addEventListener("close", removeFromUrl);
   view.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && dialog && !event.isComposing && event.keyCode !== 229) {
-      event.preventDefault(); // It would only empty the text.
+      event.preventDefault(); // The browser would only clear the field.
       event.stopPropagation();
       dialog.close();
     }
-    // Of what is typed here the page sees no target that is a field, and might take it for its shortcuts.
+    // The page can't see that the target of these keys is a field, and might take them for its shortcuts.
     if (event.key?.length === 1 && (dialog || !(event.ctrlKey || event.metaKey))) event.stopPropagation();
   });
 
   function search(query) {
     core.remember(query);
-    state = { text: query.trim(), page: 1, sort: "", refined: new Map() };
-    write(true);
-    fill();
+    state = { text: query.trim(), page: 1, sort: "", filters: new Map() };
+    updateUrl(true);
+    fillField();
     open();
     if (container) host.scrollIntoView({ block: "nearest" });
-    if (isOwn) input.focus({ preventScroll: true });
+    if (hasField) input.focus({ preventScroll: true });
     run();
   }
 
   function unmount() {
-    isLeft = true;
-    latest += 1;
-    clearTimeout(typing);
-    running?.abort();
+    leavesPage = true;
+    latestRequest += 1;
+    clearTimeout(typingTimer);
+    controller?.abort();
     if (current === shownView) current = null;
     if (dialog) {
       dialog.close();
-      place.remove();
+      wrapper.remove();
       if (root.host !== host) root.host.remove();
       return;
     }
@@ -714,9 +717,9 @@ function makeView(core, container) {
   return shownView;
 }
 
-/** Whether a field sorts documents into groups: its values are short, and most of them are those of several documents. */
+/** Whether a field makes a useful facet: its values are short, and documents share them. */
 function isUseful(name, counts) {
   const values = Object.keys(counts);
   const documents = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  return !NO_FACETS.has(name) && values.length > 1 && documents >= 2 * values.length && values.every((value) => value.length <= LONGEST_VALUE);
+  return !UNFACETED_FIELDS.has(name) && values.length > 1 && documents >= 2 * values.length && values.every((value) => value.length <= MAX_VALUE_CHARS);
 }

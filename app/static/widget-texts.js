@@ -1,6 +1,6 @@
-/* The texts of the search box in other languages than English. widget.js loads them if its page has one of them.
+/* The texts of the search box in languages other than English. widget.js loads them if its page is in one of them.
  *
- * Each line has the texts in the order of `NAMES` in widget.js, where the text `label` and the English texts are.
+ * Each line has the texts in the order of `TEXT_NAMES` in widget.js, which also has the text `label` and the English texts.
  */
 export const TEXTS = {
   de: "Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:|Treffer für „{q}“:|Keine Seite enthält alle Wörter; mit einigen davon:|Häufige Suchen|Antwort|Auswählen|Öffnen",

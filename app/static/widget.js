@@ -3,58 +3,58 @@
  *   <div id="site-search"></div>
  *   <script src="https://…/widget.js" data-key="svc_pub_…" async></script>
  *
- * The box follows pages that change without loading: where a framework puts another such element, it is there again. Or:
+ * If a framework replaces the element without loading a page, the box appears in the new element. Or mount it yourself:
  *
  *   const box = SiteSearch.mount(element, { key: "svc_pub_…", onSelect: (hit) => router.push(hit.url) });
  *   box.unmount();
  *
- * docs/search-box.md lists attributes, options, events, variables and parts. What the service answers is shown as text,
- * never as HTML. Nothing is kept on the device unless data-recent="true".
+ * docs/search-box.md lists attributes, options, events, CSS variables, and parts. Responses are shown as text, never as
+ * HTML. Nothing is stored on the device unless data-recent="true".
  *
- * The full view is a module of its own, loaded when somebody needs it: BASE/widget-results.js exports
+ * The full view is a separate module, loaded on first use. BASE/widget-results.js exports
  *
  *   showResults(core, { container, query }) → { unmount() }
  *
- * `container` is the page's <div data-site-search-results>; without one, the view covers the page, in place of the
- * panel. `query` is undefined where the address says what to show. The module tells what `core` gives.
+ * `container` is the page's <div data-site-search-results>; without one, the view covers the page and replaces the
+ * panel. If `query` is undefined, the view reads it from the page's URL. The module documents `core`.
  */
 (() => {
 "use strict";
 
-const PACE_MS = 120; // Between the starts of two searches while keys come.
-const SLOW_LINE_MS = 300; // A response that takes longer comes over a slow line: one request at a time, and not more often.
-const STALE_MS = 2000; // After which a search for an older text is given up, so that the latest text has its turn.
-const SETTLED_MS = 300; // Before the event "search": results between two keystrokes are not what the visitor looked for.
-const PAUSE_MS = 1500; // After which results that stand are what was looked for.
-const SLOW_MS = 250; // After which somebody is told to wait.
-const ANNOUNCED_MS = 500; // A screen reader is told what stands, not each keystroke's result.
+const SEARCH_INTERVAL_MS = 120; // Between the starts of two searches while the visitor types.
+const SLOW_CONNECTION_MS = 300; // A slower response means a slow connection: then send one request at a time, and at most one in this time.
+const STALE_MS = 2000; // Age at which a search for an older text is canceled in favor of the latest text.
+const SEARCH_EVENT_DELAY_MS = 300; // Before the event "search", so that pages don't get one for each keystroke.
+const INTENT_DELAY_MS = 1500; // How long results are visible before their query is logged as what the visitor looked for.
+const WAIT_MESSAGE_DELAY_MS = 250; // Before "Searching…" appears.
+const ANNOUNCEMENT_DELAY_MS = 500; // Screen readers announce the results after a pause, not after each keystroke.
 const TIMEOUT_MS = 15_000;
-const INTENT_MS = 30_000; // Within which a text that continues another is the same search.
-const INFO_MS = 12 * 3600 * 1000; // Engine keys live for a day; they are renewed well before.
-const ANSWERS_MS = 5 * 60 * 1000;
-const KEPT_ANSWERS = 50;
-const REPORT_MAX = 10; // Most searches of one report with a public key.
-const FOLLOW_MS = 50; // Between a change of the page and the search for its element.
-const RECENT = 5;
-const SUGGESTED = 4;
-const SNIPPETS = 2; // Most snippets of one page in the full view; the panel shows one.
-const LEAST_WIDTH = 340;
-const EDGE = 8; // Between the panel and the window.
+const SAME_SEARCH_MS = 30_000; // Within this time, a longer or shorter version of the same text counts as one search.
+const INFO_MAX_AGE_MS = 12 * 3600 * 1000; // Engine keys expire after a day, so they are renewed well before that.
+const RESPONSE_MAX_AGE_MS = 5 * 60 * 1000;
+const MAX_CACHED_RESPONSES = 50;
+const MAX_REPORTED_SEARCHES = 10; // The service accepts at most this count in one report with a public key.
+const FOLLOW_DELAY_MS = 50; // Between a change of the page and the lookup of the box's element.
+const MAX_RECENT = 5;
+const MAX_SUGGESTIONS = 4;
+const MAX_SNIPPETS = 2; // Snippets of sections per page in the full view; the panel shows one.
+const MIN_WIDTH = 340;
+const WINDOW_MARGIN = 8; // Pixels between the panel and the edges of the window.
 
-const random = () => Array.from(crypto.getRandomValues(new Uint8Array(15)), (byte) => (byte % 36).toString(36)).join("");
+const randomText = () => Array.from(crypto.getRandomValues(new Uint8Array(15)), (byte) => (byte % 36).toString(36)).join("");
 
-// Marks around matches. No document knows them, so none can pretend to match.
-const NONCE = random().slice(0, 6);
-const OPEN = `\uE000${NONCE}`;
-const CLOSE = `\uE001${NONCE}`;
+// Marks around matches. They are random, so that no document can contain them and pretend to match.
+const NONCE = randomText().slice(0, 6);
+const MARK_START = `\uE000${NONCE}`;
+const MARK_END = `\uE001${NONCE}`;
 
-// The one text that is seen before anything happens. The others are a module of its own, loaded for the language of the page.
+// The only text that is visible before the visitor does anything. widget-texts.js has the other texts, for the language of the page.
 const LABELS = Object.fromEntries("en Search|de Suche|fr Rechercher|es Buscar|it Cerca|pt Pesquisar|nl Zoeken|sv Sök|da Søg|no Søk|fi Haku|hu Keresés|ro Căutare|pl Szukaj|cs Hledat|tr Ara|id Cari|ca Cerca|eu Bilatu|et Otsi|ga Cuardaigh|lt Ieškoti|eo Serĉi|el Αναζήτηση|ru Поиск|sr Претрага|ar بحث|fa جستجو|hi खोजें|ne खोज्नुहोस्|hy Որոնել|ta தேடு|yi זוכן|ja 検索|zh 搜索|ko 검색|th ค้นหา|vi Tìm kiếm".split("|").map((each) => each.split(/ (.*)/)));
-const NAMES = "results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular answer navigate open";
-const ENGLISH = "Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches|Answer|Navigate|Open";
-const ALSO = { nb: "no", nn: "no" };
+const TEXT_NAMES = "results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular answer navigate open";
+const ENGLISH = "Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is turned off.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|No results in {context}. Results elsewhere:|Showing results for “{q}”:|No page matches all words. Pages with some of them:|Popular searches|Answer|Navigate|Open";
+const LANGUAGE_ALIASES = { nb: "no", nn: "no" };
 
-// Light and dark.
+// Each color for light and dark pages.
 const COLORS = {
   ground: ["#fff", "#171d23"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
   chosen: ["#e6f1f4", "#1b3139"], accent: ["#0b5c73", "#6cc3da"], mark: ["#fff0b3", "#52430a"],
@@ -73,7 +73,7 @@ const STYLE = `
   :host([data-theme="auto"]) .box { color-scheme: light dark; }
   * { box-sizing: border-box; }
   [hidden] { display: none !important; }
-  .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+  .live { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   svg { flex: none; width: 20px; height: 20px; fill: none; stroke: currentColor; stroke-width: 1.75; stroke-linecap: round; stroke-linejoin: round; }
   form { position: relative; display: flex; align-items: center; gap: 8px; margin: 0; }
   input, button, select { font: inherit; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: var(--radius); }
@@ -191,10 +191,10 @@ const STYLE = `
 `;
 
 // Icons by Lucide (https://lucide.dev), under the ISC License.
-const SHEET = "M6 22a2 2 0 0 1-2-2V4a2 2 0 0 1 2-2h8a2.4 2.4 0 0 1 1.7.7l3.6 3.6A2.4 2.4 0 0 1 20 8v12a2 2 0 0 1-2 2zM14 2v5a1 1 0 0 0 1 1h5";
+const SHEET_OUTLINE = "M6 22a2 2 0 0 1-2-2V4a2 2 0 0 1 2-2h8a2.4 2.4 0 0 1 1.7.7l3.6 3.6A2.4 2.4 0 0 1 20 8v12a2 2 0 0 1-2 2zM14 2v5a1 1 0 0 0 1 1h5";
 const ICONS = {
-  page: `${SHEET}M10 9H8M16 13H8M16 17H8`,
-  file: `${SHEET}M12 18v-6M9 15l3 3 3-3`,
+  page: `${SHEET_OUTLINE}M10 9H8M16 13H8M16 17H8`,
+  file: `${SHEET_OUTLINE}M12 18v-6M9 15l3 3 3-3`,
   section: "M4 9h16M4 15h16M10 3 8 21M16 3l-2 18",
   search: "m21 21-4.34-4.34M19 11a8 8 0 1 1-16 0 8 8 0 0 1 16 0",
   recent: "M3 12a9 9 0 1 0 9-9 9.75 9.75 0 0 0-6.74 2.74L3 8M3 3v5h5M12 7v5l4 2",
@@ -206,58 +206,58 @@ const ICONS = {
   clear: "M18 6 6 18M6 6l12 12",
 };
 
-// An element, since a page's Content-Security-Policy may forbid images.
-function icon(name, looks = "icon") {
+// Builds an inline element because a page's Content-Security-Policy may forbid images.
+function icon(name, className = "icon") {
   const NAMESPACE = "http://www.w3.org/2000/svg";
-  const made = document.createElementNS(NAMESPACE, "svg");
-  for (const [key, value] of Object.entries({ class: looks, viewBox: "0 0 24 24", "aria-hidden": "true" })) made.setAttribute(key, value);
-  made.append(document.createElementNS(NAMESPACE, "path"));
-  made.firstChild.setAttribute("d", ICONS[name]);
-  return made;
+  const svg = document.createElementNS(NAMESPACE, "svg");
+  for (const [key, value] of Object.entries({ class: className, viewBox: "0 0 24 24", "aria-hidden": "true" })) svg.setAttribute(key, value);
+  svg.append(document.createElementNS(NAMESPACE, "path"));
+  svg.firstChild.setAttribute("d", ICONS[name]);
+  return svg;
 }
 
 // --- Elements and texts.
 
 function make(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
 }
 
-function marked(value) {
-  const [before, ...parts] = String(value).split(OPEN);
+function markedNodes(value) {
+  const [before, ...parts] = String(value).split(MARK_START);
   return [before, ...parts.flatMap((part) => {
-    const [match, ...rest] = part.split(CLOSE);
-    return [make("mark", { part: "mark" }, match), rest.join("")];
+    const [match, ...after] = part.split(MARK_END);
+    return [make("mark", { part: "mark" }, match), after.join("")];
   })];
 }
 
-const plain = (value) => String(value ?? "").replaceAll(OPEN, "").replaceAll(CLOSE, "");
+const withoutMarks = (value) => String(value ?? "").replaceAll(MARK_START, "").replaceAll(MARK_END, "");
 
-function addressOf(url, base = location.origin) {
+function parseUrl(url, base = location.origin) {
   if (typeof url !== "string" || !url) return null;
   try {
-    const address = new URL(url, base);
-    return /^https?:$/.test(address.protocol) ? address : null;
+    const parsed = new URL(url, base);
+    return /^https?:$/.test(parsed.protocol) ? parsed : null;
   } catch {
     return null;
   }
 }
 
 const quoted = (value) => `"${String(value).replace(/["\\]/g, "\\$&")}"`;
-const conditionsOf = (chosen) => Object.entries(chosen).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`);
+const conditionsOf = (filters) => Object.entries(filters).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`);
 
-// What the page says of itself, as the crawler reads it.
-function saidBy(field) {
+// Returns the page's own values of a field. The crawler reads the same elements.
+function pageValues(field) {
   const names = [`site-search:${field}`, { version: "docsearch:version", lang: "docsearch:language" }[field]];
   const metas = [...document.querySelectorAll("meta[name]")];
-  const said = names.map((name) => metas.filter((meta) => meta.name.toLowerCase() === name).map((meta) => meta.content.trim()).filter(Boolean));
-  return said.find((values) => values.length) ?? [field === "lang" && document.documentElement.lang].filter(Boolean);
+  const valueLists = names.map((name) => metas.filter((meta) => meta.name.toLowerCase() === name).map((meta) => meta.content.trim()).filter(Boolean));
+  return valueLists.find((values) => values.length) ?? [field === "lang" && document.documentElement.lang].filter(Boolean);
 }
 
-/** The address in words: its host, unless it is the page's own, and its folders. */
-function readable({ host, pathname }) {
+/** "https://example.com/guide/setup/" -> "example.com › guide › setup". The page's own host is omitted. */
+function readablePath({ host, pathname }) {
   const names = pathname.replace(/\/(index\.\w+)?$/, "").split("/").filter(Boolean).map((name) => {
     try {
       return decodeURIComponent(name);
@@ -268,23 +268,23 @@ function readable({ host, pathname }) {
   return [...(host === location.host && names.length ? [] : [host]), ...names].join(" › ");
 }
 
-const fileKind = (address) => /\.(pdf|docx?|pptx?|xlsx?|od[pst]|epub)$/i.exec(address?.pathname ?? "")?.[1].toUpperCase() ?? "";
+const fileKind = (url) => /\.(pdf|docx?|pptx?|xlsx?|od[pst]|epub)$/i.exec(url?.pathname ?? "")?.[1].toUpperCase() ?? "";
 
-// The address of the passage that a snippet is from: the sentence, or line, around its first match.
-function passageOf(address, snippet) {
-  const sentence = String(snippet).split(/[.!?]\s|[…\n\t。！？]/).find((part) => part.includes(OPEN));
-  if (!sentence || address.hash.includes(":~:")) return address;
-  const there = new URL(address);
-  there.hash += `:~:text=${encodeURIComponent(plain(sentence).trim()).replaceAll("-", "%2D")}`;
-  return there;
+// Adds a text fragment to a URL: the sentence or line around the snippet's first match.
+function passageUrl(url, snippet) {
+  const sentence = String(snippet).split(/[.!?]\s|[…\n\t。！？]/).find((part) => part.includes(MARK_START));
+  if (!sentence || url.hash.includes(":~:")) return url;
+  const passage = new URL(url);
+  passage.hash += `:~:text=${encodeURIComponent(withoutMarks(sentence).trim()).replaceAll("-", "%2D")}`;
+  return passage;
 }
 
 const sheets = new Map();
 
-function dress(root, ...more) {
-  root.adoptedStyleSheets = [STYLE, ...more].map((css) => {
+function applyStyles(root, ...extraCss) {
+  root.adoptedStyleSheets = [STYLE, ...extraCss].map((css) => {
     if (!sheets.has(css)) {
-      const sheet = new CSSStyleSheet(); // A page's Content-Security-Policy has no say in it.
+      const sheet = new CSSStyleSheet(); // A page's Content-Security-Policy does not apply to it.
       sheet.replaceSync(css);
       sheets.set(css, sheet);
     }
@@ -292,30 +292,30 @@ function dress(root, ...more) {
   });
 }
 
-// What surrounds all: of the page's rules, those of its elements end here.
+// The class "box" resets the properties that the box would inherit from the page.
 const wrap = (...children) => make("div", { class: "box" }, ...children);
 
-// The page's `zoom` is no concern of what lies above it.
-const unzoom = (element) => { element.style.zoom = 1 / (element.getRootNode().host.currentCSSZoom ?? 1); };
+// The page's `zoom` must not scale the panel and the dialog, which lie above the page.
+const undoPageZoom = (element) => { element.style.zoom = 1 / (element.getRootNode().host.currentCSSZoom ?? 1); };
 
-const covering = new Set(); // Dialogs over the page.
-let before = [];
+const openDialogs = new Set(); // Dialogs that cover the page.
+let pageStyles = [];
 
-// Opens a dialog. The page behind it stands still until the last one is closed.
-function showAbove(dialog) {
+// Opens a dialog. The page behind it can't scroll until the last dialog is closed.
+function openDialog(dialog) {
   const { style, clientWidth } = document.documentElement;
-  if (!covering.size) {
-    before = ["overflow", "scrollbar-gutter"].map((name) => [name, style.getPropertyValue(name), style.getPropertyPriority(name)]);
+  if (!openDialogs.size) {
+    pageStyles = ["overflow", "scrollbar-gutter"].map((name) => [name, style.getPropertyValue(name), style.getPropertyPriority(name)]);
     if (innerWidth > clientWidth) style.setProperty("scrollbar-gutter", "stable", "important");
     style.setProperty("overflow", "hidden", "important");
   }
-  covering.add(dialog);
+  openDialogs.add(dialog);
   dialog.addEventListener("close", () => {
-    if (dialog.open) return; // Again.
-    covering.delete(dialog);
-    if (!covering.size) for (const [name, value, priority] of before) style.setProperty(name, value, priority);
+    if (dialog.open) return; // It was opened again before the event arrived.
+    openDialogs.delete(dialog);
+    if (!openDialogs.size) for (const [name, value, priority] of pageStyles) style.setProperty(name, value, priority);
   }, { once: true });
-  unzoom(dialog);
+  undoPageZoom(dialog);
   dialog.showModal();
 }
 
@@ -327,39 +327,38 @@ function directionOf(language) {
   }
 }
 
-const zipped = (names, line) => Object.fromEntries(names.split(" ").map((name, position) => [name, line.split("|")[position]]));
-
-function languageOf(BASE, wish, given = {}) {
-  const base = wish.toLowerCase().split(/[-_]/)[0];
-  const known = ALSO[base] ?? base;
-  const has = Object.hasOwn(LABELS, known);
-  // Texts of the page's own make the box speak the language of the page.
-  const language = has ? known : Object.keys(given).length ? wish : "en";
-  const own = { lang: language, dir: directionOf(language) };
+function languageOf(BASE, requestedLanguage, customTexts = {}) {
+  const base = requestedLanguage.toLowerCase().split(/[-_]/)[0];
+  const code = LANGUAGE_ALIASES[base] ?? base;
+  const isTranslated = Object.hasOwn(LABELS, code);
+  // Custom texts are in the language of the page, whatever language that is.
+  const language = isTranslated ? code : Object.keys(customTexts).length ? requestedLanguage : "en";
+  const boxLang = { lang: language, dir: directionOf(language) };
   const texts = {};
 
-  const learn = (names, table) => {
-    for (const [key, text] of Object.entries(zipped(names, table[language] ?? table.en))) {
-      texts[key] = Object.hasOwn(given, key)
-        ? { text: String(given[key]), marks: {} }
-        : { text, marks: table[language] || language === "en" ? {} : { lang: "en", dir: "ltr" } };
-    }
+  const addTexts = (names, table) => {
+    const translated = (table[language] ?? table.en).split("|");
+    names.split(" ").forEach((key, index) => {
+      texts[key] = Object.hasOwn(customTexts, key)
+        ? { text: String(customTexts[key]), attributes: {} }
+        : { text: translated[index], attributes: table[language] || language === "en" ? {} : { lang: "en", dir: "ltr" } };
+    });
   };
-  learn("label", LABELS);
-  learn(NAMES, { en: ENGLISH });
-  // Without them the box goes on in English.
-  const ready = has && language !== "en"
-    ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => learn(NAMES, TEXTS), (error) => console.error(error))
+  addTexts("label", LABELS);
+  addTexts(TEXT_NAMES, { en: ENGLISH });
+  // If they cannot be loaded, the box stays in English.
+  const ready = isTranslated && language !== "en"
+    ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => addTexts(TEXT_NAMES, TEXTS), (error) => console.error(error))
     : Promise.resolve();
 
-  const number = (value) => {
+  const formatNumber = (value) => {
     try {
       return value.toLocaleString(language);
     } catch {
       return String(value);
     }
   };
-  const dated = (value) => {
+  const formatDate = (value) => {
     if (typeof value !== "string" || Number.isNaN(Date.parse(value))) return "";
     const style = { dateStyle: "medium", timeZone: "UTC" };
     try {
@@ -369,43 +368,43 @@ function languageOf(BASE, wish, given = {}) {
     }
   };
   const text = (key, values = {}) => texts[key].text.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
-  const spoken = (key, values = {}) => {
+  const textNodes = (key, values = {}) => {
     const nodes = texts[key].text.split(/\{(\w+)\}/).map((part, odd) => (odd % 2 ? make("bdi", {}, String(values[part] ?? "")) : part));
-    return texts[key].marks.lang ? [make("span", texts[key].marks, ...nodes)] : nodes;
+    return texts[key].attributes.lang ? [make("span", texts[key].attributes, ...nodes)] : nodes;
   };
-  return { own, learn, ready, number, dated, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
+  return { boxLang, addTexts, ready, formatNumber, formatDate, text, textNodes, langOf: (key) => ({ ...boxLang, ...texts[key].attributes }) };
 }
 
-// --- The service, by one key: who we are, what may be searched, what was done.
+// --- The service, as one key can use it: searches, usage reports, and analytics.
 
-class Refusal extends Error {
+class SearchError extends Error {
   constructor(reason) {
     super(reason);
     this.reason = reason;
   }
 }
 
-const session = random();
+const session = randomText();
 const services = new Map();
 
-function serviceOf(BASE, KEY, given) {
+function serviceOf(BASE, KEY, initialInfo) {
   const name = `${BASE} ${KEY}`;
-  if (!services.has(name)) services.set(name, makeService(BASE, KEY, given));
+  if (!services.has(name)) services.set(name, makeService(BASE, KEY, initialInfo));
   return services.get(name);
 }
 
-function makeService(BASE, KEY, given) {
-  let took = 0; // Milliseconds of the last response: how fast the line is.
+function makeService(BASE, KEY, initialInfo) {
+  let lastDuration = 0; // Milliseconds until the last response, to recognize slow connections.
 
-  async function load(address, options, signal) {
-    const began = performance.now();
-    const control = new AbortController();
-    const timer = setTimeout(() => control.abort(), TIMEOUT_MS);
-    signal?.addEventListener("abort", () => control.abort(), { once: true });
+  async function load(url, options, signal) {
+    const startedAt = performance.now();
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), TIMEOUT_MS);
+    signal?.addEventListener("abort", () => controller.abort(), { once: true });
     try {
-      const response = await fetch(address, { credentials: "omit", signal: control.signal, ...options });
+      const response = await fetch(url, { credentials: "omit", signal: controller.signal, ...options });
       const body = await response.json().catch(() => null);
-      took = performance.now() - began;
+      lastDuration = performance.now() - startedAt;
       return { status: response.status, body };
     } catch {
       return { status: 0, body: null };
@@ -414,152 +413,152 @@ function makeService(BASE, KEY, given) {
     }
   }
 
-  function refusal(status, body, wish = {}) {
-    if (status === 429) return new Refusal("spent");
-    if (![400, 401, 403].includes(status)) return new Refusal("away");
-    if (body?.message && !wish.isTried) console.error(`Site search: ${wish.filters && /filter/.test(body.code) ? "data-filters: " : ""}${body.message}`);
-    return new Refusal("refused");
+  function errorOf(status, body, request = {}) {
+    if (status === 429) return new SearchError("spent");
+    if (![400, 401, 403].includes(status)) return new SearchError("away");
+    if (body?.message && !request.mayFail) console.error(`Site search: ${request.filters && /filter/.test(body.code) ? "data-filters: " : ""}${body.message}`);
+    return new SearchError("refused");
   }
 
   async function call(path, options = {}) {
     const { status, body } = await load(BASE + path, { ...options, headers: { Authorization: `Bearer ${KEY}`, ...options.headers } });
     if (status === 200 && body) return body;
-    throw refusal(status, body);
+    throw errorOf(status, body);
   }
 
-  let info = given ? Promise.resolve(given) : null;
-  let infoAt = Date.now();
+  let info = initialInfo ? Promise.resolve(initialInfo) : null;
+  let infoLoadedAt = Date.now();
 
-  function clientInfo(anew = false) {
-    if (anew || info === null || Date.now() - infoAt > INFO_MS) {
-      infoAt = Date.now();
-      const asked = call("/v1/client-info");
-      asked.catch(() => { if (info === asked) info = null; });
-      info = asked;
+  function clientInfo(mustReload = false) {
+    if (mustReload || info === null || Date.now() - infoLoadedAt > INFO_MAX_AGE_MS) {
+      infoLoadedAt = Date.now();
+      const pending = call("/v1/client-info");
+      pending.catch(() => { if (info === pending) info = null; });
+      info = pending;
     }
     return info;
   }
 
-  // The gateway counts and logs what it searches by itself; of an engine that is searched directly, the box tells.
-  const isGateway = (known) => /\/engine$/.test(known.engine_host);
-  const engineKey = (known) => known.engine_public_key || known.engine_key;
-  // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
-  const isTypesense = (known) => !isGateway(known) && engineKey(known).split(".").length !== 3;
+  // The gateway counts and logs its searches. The box reports searches of an engine that it reaches directly.
+  const isGateway = (info) => /\/engine$/.test(info.engine_host);
+  const engineKey = (info) => info.engine_public_key || info.engine_key;
+  // The gateway and Meilisearch have the same protocol. Meilisearch's keys are tokens with two dots; Typesense's have none.
+  const isTypesense = (info) => !isGateway(info) && engineKey(info).split(".").length !== 3;
 
-  const whence = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
+  const originHeaders = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
 
-  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, suggestions, fields, isRecorded }) {
-    const gateway = isGateway(known);
-    const conditions = gateway ? conditionsOf(chosen) : [];
+  function meilisearchRequest(info, { query, limit, offset, sort, facets, filters, selected, sections, suggestions, fields, isRecorded }) {
+    const gateway = isGateway(info);
+    const conditions = gateway ? conditionsOf(selected) : [];
     if (filters) conditions.push(filters);
-    const host = gateway ? `${BASE}/engine` : known.engine_host;
-    return [`${host}/indexes/${encodeURIComponent(known.index)}/search`, {
+    const host = gateway ? `${BASE}/engine` : info.engine_host;
+    return [`${host}/indexes/${encodeURIComponent(info.index)}/search`, {
       method: "POST",
       headers: {
-        "Content-Type": "application/json", Authorization: `Bearer ${engineKey(known)}`,
-        ...(gateway && { ...whence(), "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
+        "Content-Type": "application/json", Authorization: `Bearer ${engineKey(info)}`,
+        ...(gateway && { ...originHeaders(), "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
         ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
         q: query, limit, offset, attributesToRetrieve: ["id", ...fields],
-        attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
+        attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: MARK_START, highlightPostTag: MARK_END,
         ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
         ...(gateway && sections && limit && { sections }), ...(gateway && suggestions && { suggestions }),
       }),
     }];
   }
 
-  const readMeilisearch = (answer) => ({
-    total: answer.estimatedTotalHits ?? answer.totalHits ?? answer.hits.length,
-    facets: answer.facetDistribution ?? {},
-    queryId: answer.metadata?.queryUid,
-    matched: answer.metadata?.matched,
-    corrected: answer.metadata?.corrected_query,
-    redirect: answer.redirect,
-    notice: answer.notice,
-    answer: answer.answer,
-    links: answer.no_results_links,
-    suggestions: answer.suggestions ?? [],
-    hits: answer.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
+  const readMeilisearch = (response) => ({
+    total: response.estimatedTotalHits ?? response.totalHits ?? response.hits.length,
+    facets: response.facetDistribution ?? {},
+    queryId: response.metadata?.queryUid,
+    matched: response.metadata?.matched,
+    corrected: response.metadata?.corrected_query,
+    redirect: response.redirect,
+    notice: response.notice,
+    answer: response.answer,
+    links: response.no_results_links,
+    suggestions: response.suggestions ?? [],
+    hits: response.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
       ...hit, title: formatted.title || hit.title || hit.url,
-      snippet: (formatted.content || "").includes(OPEN) ? formatted.content : hit.excerpt || formatted.content || "",
+      snippet: (formatted.content || "").includes(MARK_START) ? formatted.content : hit.excerpt || formatted.content || "",
       sections: sections.map(({ _formatted: { title, content }, ...section }) => ({ ...section, title, snippet: content })),
     })),
   });
 
-  function typesenseRequest(known, { query, limit, offset, filters, fields }) {
-    return [`${known.engine_host}/multi_search?x-typesense-api-key=${encodeURIComponent(engineKey(known))}`, {
+  function typesenseRequest(info, { query, limit, offset, filters, fields }) {
+    return [`${info.engine_host}/multi_search?x-typesense-api-key=${encodeURIComponent(engineKey(info))}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ searches: [{
-        collection: known.index, q: query || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
+        collection: info.index, q: query || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
         include_fields: ["_id", "content", ...fields].join(), highlight_fields: "title,content", highlight_affix_num_tokens: 12,
-        highlight_start_tag: OPEN, highlight_end_tag: CLOSE, ...(filters && { filter_by: filters }),
+        highlight_start_tag: MARK_START, highlight_end_tag: MARK_END, ...(filters && { filter_by: filters }),
       }] }),
     }];
   }
 
-  function readTypesense(answer) {
-    const [result] = answer.results;
+  function readTypesense(response) {
+    const [result] = response.results;
     return {
       total: result.found,
       facets: {},
       suggestions: [],
-      hits: result.hits.map(({ document: { content = "", _id: id, ...found }, highlight = {} }) => ({
-        ...found, id, title: highlight.title?.value || highlight.title?.snippet || found.title || found.url,
-        snippet: highlight.content?.snippet || found.excerpt || content.slice(0, 160),
+      hits: result.hits.map(({ document: { content = "", _id: id, ...fields }, highlight = {} }) => ({
+        ...fields, id, title: highlight.title?.value || highlight.title?.snippet || fields.title || fields.url,
+        snippet: highlight.content?.snippet || fields.excerpt || content.slice(0, 160),
       })),
     };
   }
 
-  let searched = 0; // Searches the engine ran that no report has told of: what is typed for one query counts once.
-  let counted = { query: "", at: 0 };
+  let unreportedSearches = 0; // Searches of the engine to report. The keystrokes of one query count once.
+  let lastCounted = { query: "", at: 0 };
 
   function countSearch(query) {
     const text = query.toLowerCase();
-    const isSame = counted.query && (text.startsWith(counted.query) || counted.query.startsWith(text)) && Date.now() - counted.at < INTENT_MS;
-    if (!isSame) searched += 1;
-    counted = { query: text, at: Date.now() };
+    const isSame = lastCounted.query && (text.startsWith(lastCounted.query) || lastCounted.query.startsWith(text)) && Date.now() - lastCounted.at < SAME_SEARCH_MS;
+    if (!isSame) unreportedSearches += 1;
+    lastCounted = { query: text, at: Date.now() };
   }
 
-  async function search(wish, signal, again = true) {
-    const known = await clientInfo();
-    if (!known.active) {
-      info = null; // It may be resumed while the page is open.
-      throw new Refusal("paused");
+  async function search(request, signal, mayRetry = true) {
+    const site = await clientInfo();
+    if (!site.active) {
+      info = null; // Search may be turned on again while the page is open.
+      throw new SearchError("paused");
     }
-    const typesense = isTypesense(known);
-    const [address, options] = (typesense ? typesenseRequest : meilisearchRequest)(known, wish);
-    let { status, body } = await load(address, options, signal);
-    if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
-    // What nobody waits for any longer was searched all the same.
-    if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) countSearch(wish.query);
+    const typesense = isTypesense(site);
+    const [url, options] = (typesense ? typesenseRequest : meilisearchRequest)(site, request);
+    let { status, body } = await load(url, options, signal);
+    if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense reports errors like this.
+    // The engine runs canceled searches, too.
+    if (!isGateway(site) && request.query && (status === 200 || signal?.aborted)) countSearch(request.query);
     if (status === 200 && body) {
-      const answer = (typesense ? readTypesense : readMeilisearch)(body);
-      for (const found of answer.hits.flatMap((hit) => [hit, ...(hit.sections ?? [])])) {
-        found.marked = { title: found.title, snippet: found.snippet };
-        found.title = plain(found.title);
-        found.snippet = plain(found.snippet);
+      const response = (typesense ? readTypesense : readMeilisearch)(body);
+      for (const item of response.hits.flatMap((hit) => [hit, ...(hit.sections ?? [])])) {
+        item.marked = { title: item.title, snippet: item.snippet };
+        item.title = withoutMarks(item.title);
+        item.snippet = withoutMarks(item.snippet);
       }
-      return { ...answer, query: wish.query, isLogged: isGateway(known), canRefine: isGateway(known) };
+      return { ...response, query: request.query, isLogged: isGateway(site), canRefine: isGateway(site) };
     }
-    if (again && (status === 401 || status === 403)) {
-      await clientInfo(true); // The engine's key ended: it expired, or the site was paused for a while.
-      return search(wish, signal, false);
+    if (mayRetry && (status === 401 || status === 403)) {
+      await clientInfo(true); // The engine's key expired, or was revoked while the site was paused.
+      return search(request, signal, false);
     }
-    throw refusal(status, body, wish);
+    throw errorOf(status, body, request);
   }
 
   let popular = null;
-  let popularAt = 0;
+  let popularLoadedAt = 0;
 
-  // What others search for most. It is asked for as a search is, so that the connection, and the browser's permission
-  // to use it, are there before the first keystroke.
+  // Popular queries come from a search, so that the browser has a connection, and permission to use it, before the
+  // first keystroke.
   function findPopular() {
-    if (popular === null || Date.now() - popularAt > ANSWERS_MS) {
-      popularAt = Date.now();
-      const wish = { query: "", offset: 0, limit: 0, sort: [], facets: [], chosen: {}, filters: "", fields: [], suggestions: SUGGESTED, isRecorded: false };
-      popular = isOwn().then((isOurs) => (isOurs ? search(wish) : { suggestions: [] }))
+    if (popular === null || Date.now() - popularLoadedAt > RESPONSE_MAX_AGE_MS) {
+      popularLoadedAt = Date.now();
+      const request = { query: "", offset: 0, limit: 0, sort: [], facets: [], selected: {}, filters: "", fields: [], suggestions: MAX_SUGGESTIONS, isRecorded: false };
+      popular = usesGateway().then((isAvailable) => (isAvailable ? search(request) : { suggestions: [] }))
         .then(({ suggestions }) => suggestions.filter(({ kind }) => kind === "query").map(({ text }) => String(text)), () => []);
     }
     return popular;
@@ -567,70 +566,70 @@ function makeService(BASE, KEY, given) {
 
   const reports = [];
 
-  const tell = (path, body, headers) =>
+  const post = (path, body, headers) =>
     call(path, { method: "POST", keepalive: true, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 
   async function reportUsage() {
     const index = (await clientInfo()).index;
-    while (searched > 0) {
-      const count = Math.min(searched, REPORT_MAX);
-      searched -= count;
-      reports.push({ name: random(), body: { operation: "search", count, index } });
+    while (unreportedSearches > 0) {
+      const count = Math.min(unreportedSearches, MAX_REPORTED_SEARCHES);
+      unreportedSearches -= count;
+      reports.push({ id: randomText(), body: { operation: "search", count, index } });
     }
     for (const report of reports.splice(0)) {
-      // Named, so that one that arrived although its answer was lost is not counted twice when it is sent again.
-      tell("/v1/report-usage", report.body, { "Idempotency-Key": report.name }).catch((error) => {
+      // If the response is lost, the report is sent again with the same ID and counted once.
+      post("/v1/report-usage", report.body, { "Idempotency-Key": report.name }).catch((error) => {
         if (error.reason === "away" && reports.length < 20) reports.push(report);
       });
     }
   }
 
-  // A lost entry of the statistics is no visitor's concern.
+  // Analytics requests may fail without the visitor noticing.
   function log(query, total) {
     const entry = { query, results_count: total, session_id: session, timestamp: new Date().toISOString() };
-    tell("/api/v1/search-log", entry, whence()).catch(() => {});
-    report();
+    post("/api/v1/search-log", entry, originHeaders()).catch(() => {});
+    reportSearches();
   }
 
-  const report = () => { reportUsage().catch(() => {}); };
+  const reportSearches = () => { reportUsage().catch(() => {}); };
 
   function click(query, queryId, id, position, anchor) {
-    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }, whence()).catch(() => {});
+    post("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }, originHeaders()).catch(() => {});
   }
 
-  // Where recent searches of this site are kept; the index carries the site's number.
-  const place = async () => `site-search:${new URL(BASE).host}:${/^\D*\d+/.exec((await clientInfo()).index)?.[0] ?? ""}`;
+  // The key of the site's recent searches in local storage. The name of the index contains the site's ID.
+  const storageKey = async () => `site-search:${new URL(BASE).host}:${/^\D*\d+/.exec((await clientInfo()).index)?.[0] ?? ""}`;
 
-  const isOwn = async () => isGateway(await clientInfo());
+  const usesGateway = async () => isGateway(await clientInfo());
 
-  return { clientInfo, isOwn, search, findPopular, log, report, click, place, lastTook: () => took };
+  return { clientInfo, usesGateway, search, findPopular, log, reportSearches, click, storageKey, lastDuration: () => lastDuration };
 }
 
-// --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
+// --- Recent searches on the device, if the page turns them on. Storage may be blocked, full, or contain anything.
 
 const recent = {
   async read(service) {
     try {
-      const kept = JSON.parse(localStorage.getItem(await service.place()));
-      return Array.isArray(kept) ? kept.filter((text) => typeof text === "string" && text).slice(0, RECENT) : [];
+      const stored = JSON.parse(localStorage.getItem(await service.storageKey()));
+      return Array.isArray(stored) ? stored.filter((text) => typeof text === "string" && text).slice(0, MAX_RECENT) : [];
     } catch {
       return [];
     }
   },
   async add(service, query) {
-    const kept = await recent.read(service);
-    const texts = [query, ...kept.filter((text) => text !== query)].slice(0, RECENT);
-    await service.place().then((place) => localStorage.setItem(place, JSON.stringify(texts))).catch(() => {});
+    const stored = await recent.read(service);
+    const texts = [query, ...stored.filter((text) => text !== query)].slice(0, MAX_RECENT);
+    await service.storageKey().then((key) => localStorage.setItem(key, JSON.stringify(texts))).catch(() => {});
   },
-  clear: (service) => service.place().then((place) => localStorage.removeItem(place)).catch(() => {}),
+  clear: (service) => service.storageKey().then((key) => localStorage.removeItem(key)).catch(() => {}),
 };
 
-// What was typed on a page is there again when the visitor comes back to it. It stays in the entry of the history, which
-// outlives the page; for frameworks that write over entries, also here, for as long as the page is not loaded again.
+// Restores the typed text when the visitor comes back to a page. The history entry keeps it. Frameworks may overwrite the
+// entry, so the script keeps a copy until the page is loaded again.
 const typedText = {
   texts: new Map(),
   returnedTo: "",
-  keep(text) {
+  save(text) {
     typedText.texts.set(location.href, text);
     const state = history.state !== null && typeof history.state === "object" ? history.state : {};
     history.replaceState({ ...state, siteSearch: { ...state.siteSearch, text } }, "");
@@ -641,433 +640,433 @@ addEventListener("popstate", () => { typedText.returnedTo = location.href; });
 
 // --- The box.
 
-function between(value, low, high, otherwise) {
+function parseNumber(value, min, max, fallback) {
   const number = Number.parseInt(value, 10);
-  return Number.isNaN(number) ? otherwise : Math.min(high, Math.max(low, number));
+  return Number.isNaN(number) ? fallback : Math.min(max, Math.max(min, number));
 }
 
-// Names separated by commas; nothing where nothing was said.
-const listOf = (given) => (given === undefined ? undefined : String(given).split(",").map((name) => name.trim()).filter(Boolean));
+// "a, b" -> ["a", "b"]; undefined -> undefined
+const parseNames = (value) => (value === undefined ? undefined : String(value).split(",").map((name) => name.trim()).filter(Boolean));
 
-// A misspelt attribute would silently do nothing.
+// Without a warning, a misspelled attribute would do nothing.
 const ATTRIBUTE_NAMES = new Set("key target mode shortcut placeholder limit min filters context sections group show fields jump resultsUrl facets sort analytics recent lang theme".split(" "));
 const NUMBERS = ["limit", "min", "sections"];
 
-function checkAttributes(given) {
-  const asWritten = (name) => `data-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  for (const [name, value] of Object.entries(given)) {
-    if (!ATTRIBUTE_NAMES.has(name)) console.warn(`Site search: the attribute ${asWritten(name)} is unknown.`);
-    else if (NUMBERS.includes(name) && !/^\s*\d+\s*$/.test(value)) console.warn(`Site search: ${asWritten(name)}="${value}" is not a number.`);
+function checkAttributes(attributes) {
+  const attributeName = (name) => `data-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  for (const [name, value] of Object.entries(attributes)) {
+    if (!ATTRIBUTE_NAMES.has(name)) console.warn(`Site search: the attribute ${attributeName(name)} is unknown.`);
+    else if (NUMBERS.includes(name) && !/^\s*\d+\s*$/.test(value)) console.warn(`Site search: ${attributeName(name)}="${value}" is not a number.`);
   }
 }
 
-const settingsOf = (given) => ({
-  key: given.key || "",
-  placeholder: given.placeholder || "",
-  limit: between(given.limit, 1, 20, 8),
-  min: between(given.min, 1, 200, 1),
-  sections: between(given.sections, 0, 5, 3),
-  jump: String(given.jump) === "true",
-  context: listOf(given.context) ?? [],
-  group: given.group || "",
-  analytics: String(given.analytics) !== "false",
-  lang: given.lang || "",
-  theme: ["light", "dark", "auto"].includes(given.theme) ? given.theme : "",
-  show: listOf(given.show) ?? ["breadcrumb", "image", "date"],
-  fields: listOf(given.fields) ?? [],
-  mode: given.mode === "modal" ? "modal" : "inline",
-  facets: listOf(given.facets),
-  sort: listOf(given.sort),
-  shortcut: String(given.shortcut) !== "false",
-  recent: String(given.recent) === "true",
-  resultsUrl: given.resultsUrl || "",
-  filters: given.filters || "",
-  texts: given.texts ?? {},
-  clientInfo: given.clientInfo,
-  transform: given.transform,
-  onSelect: given.onSelect,
-  renderHit: given.renderHit,
+const settingsOf = (options) => ({
+  key: options.key || "",
+  placeholder: options.placeholder || "",
+  limit: parseNumber(options.limit, 1, 20, 8),
+  min: parseNumber(options.min, 1, 200, 1),
+  sections: parseNumber(options.sections, 0, 5, 3),
+  jump: String(options.jump) === "true",
+  context: parseNames(options.context) ?? [],
+  group: options.group || "",
+  analytics: String(options.analytics) !== "false",
+  lang: options.lang || "",
+  theme: ["light", "dark", "auto"].includes(options.theme) ? options.theme : "",
+  show: parseNames(options.show) ?? ["breadcrumb", "image", "date"],
+  fields: parseNames(options.fields) ?? [],
+  mode: options.mode === "modal" ? "modal" : "inline",
+  facets: parseNames(options.facets),
+  sort: parseNames(options.sort),
+  shortcut: String(options.shortcut) !== "false",
+  recent: String(options.recent) === "true",
+  resultsUrl: options.resultsUrl || "",
+  filters: options.filters || "",
+  texts: options.texts ?? {},
+  clientInfo: options.clientInfo,
+  transform: options.transform,
+  onSelect: options.onSelect,
+  renderHit: options.renderHit,
 });
 
-// The page's functions may fail; the box goes on without them.
-function guarded(name, work, otherwise) {
+// If a function of the page throws, the box uses the fallback.
+function callPageCode(name, callback, fallback) {
   try {
-    return work();
+    return callback();
   } catch (error) {
     console.error(`Site search: ${name} failed.`, error);
-    return otherwise;
+    return fallback;
   }
 }
 
-// --- Results as the page wants them. Of a document comes text, also in attributes, and nothing that could act.
+// --- Results in the page's own markup. Documents contribute only text, never elements, scripts, or unsafe attributes.
 
 const ELEMENTS = /^(article|b|bdi|br|cite|code|dd|del|dfn|div|dl|dt|em|figcaption|figure|h[2-6]|header|footer|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|section|small|span|strong|sub|sup|time|u|ul|wbr)$/;
 const ATTRIBUTES = /^(alt|class|datetime|dir|height|lang|loading|part|role|src|title|width|aria-[a-z]+|data-[\w-]+)$/;
 const VOID = /^(br|hr|img|wbr)$/;
-const FIELD = /\{\{(\{?)([#/]?)\s*([^{}#/\s]+)\s*\}?\}\}/;
-const HOLE = `\uE002${NONCE}`;
+const TEMPLATE_FIELD = /\{\{(\{?)([#/]?)\s*([^{}#/\s]+)\s*\}?\}\}/;
+const PLACEHOLDER = `\uE002${NONCE}`;
 const ENTITIES = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
-function makeHarmless(name, attributes) {
-  if (!ELEMENTS.test(name)) throw new TypeError(`<${name}> cannot stand in a result.`);
+function makeSafeElement(name, attributes) {
+  if (!ELEMENTS.test(name)) throw new TypeError(`<${name}> is not allowed in a result.`);
   const values = {};
   for (const [key, value] of attributes) {
-    if (!ATTRIBUTES.test(key)) throw new TypeError(`The attribute ${key} cannot stand in a result.`);
-    const address = key === "src" && addressOf(value);
-    if (address !== null) values[key] = address ? address.href : value;
+    if (!ATTRIBUTES.test(key)) throw new TypeError(`The attribute ${key} is not allowed in a result.`);
+    const url = key === "src" && parseUrl(value);
+    if (url !== null) values[key] = url ? url.href : value;
   }
-  // How an image is loaded is settled before its address is.
-  const { src, ...others } = values;
-  return make(name, src ? { ...others, src } : others);
+  // `src` is set last, because an image starts to load as soon as it is set.
+  const { src, ...otherValues } = values;
+  return make(name, src ? { ...otherValues, src } : otherValues);
 }
 
 function nodesOf(value) {
   if (value instanceof Node) return [value];
   if (Array.isArray(value)) return value.flatMap(nodesOf);
   if (value === null || value === undefined || typeof value === "boolean") return [];
-  if (typeof value === "function" || String(value).startsWith("[object ")) throw new TypeError("A result is made of texts and elements.");
-  return marked(value);
+  if (typeof value === "function" || String(value).startsWith("[object ")) throw new TypeError("A result needs texts or elements.");
+  return markedNodes(value);
 }
 
-// A tagged template. The page's Trusted Types may forbid the browser's own parser.
+// A tagged template with its own parser, since the page's Trusted Types may forbid the browser's.
 function html(strings, ...values) {
-  const holes = values.values();
-  const read = (text) => text.replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity]);
-  const filled = (text) => read(text).split(HOLE).flatMap((part, at) => (at ? [plain(holes.next().value), part] : part)).join("");
-  const open = [document.createDocumentFragment()];
+  const remaining = values.values();
+  const decode = (text) => text.replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity]);
+  const fillAttribute = (text) => decode(text).split(PLACEHOLDER).flatMap((part, index) => (index ? [withoutMarks(remaining.next().value), part] : part)).join("");
+  const openElements = [document.createDocumentFragment()];
   const markup = /<!--[^]*?-->|<(\/?)([a-z][\w-]*)((?:\s+[^\s=>"'/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))?)*)\s*\/?>|[^<]+|</gi;
-  for (const [whole, closes, tag, attributes] of strings.join(HOLE).matchAll(markup)) {
+  for (const [whole, closes, tag, attributes] of strings.join(PLACEHOLDER).matchAll(markup)) {
     const name = tag?.toLowerCase();
     if (closes) {
-      if (open.pop().localName !== name) throw new TypeError(`${whole} closes nothing.`);
+      if (openElements.pop().localName !== name) throw new TypeError(`${whole} has no start tag.`);
     } else if (name) {
-      const pairs = [...attributes.matchAll(/([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g)];
-      const made = makeHarmless(name, pairs.map(([, key, ...texts]) => [key, filled(texts.find((each) => each !== undefined) ?? "")]));
-      open.at(-1).append(made);
-      if (!VOID.test(name)) open.push(made);
+      const attributePairs = [...attributes.matchAll(/([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g)];
+      const element = makeSafeElement(name, attributePairs.map(([, key, ...texts]) => [key, fillAttribute(texts.find((text) => text !== undefined) ?? "")]));
+      openElements.at(-1).append(element);
+      if (!VOID.test(name)) openElements.push(element);
     } else if (whole.startsWith("<")) {
-      if (whole === "<" || whole.includes(HOLE)) throw new TypeError("Write &lt; for text, and no values into comments or names.");
+      if (whole === "<" || whole.includes(PLACEHOLDER)) throw new TypeError("Write &lt; for <. Names and comments can't contain values.");
     } else {
-      open.at(-1).append(...whole.split(HOLE).flatMap((part, at) => [...(at ? nodesOf(holes.next().value) : []), read(part)]));
+      openElements.at(-1).append(...whole.split(PLACEHOLDER).flatMap((part, index) => [...(index ? nodesOf(remaining.next().value) : []), decode(part)]));
     }
   }
-  return open[0];
+  return openElements[0];
 }
 
-// What a field says in a template; nothing for what is absent, false or a structure.
-function saidOf(hit, name) {
+// Returns the text of a field for templates; "" if it is missing, false, or an object.
+function fieldText(hit, name) {
   const values = [Object.hasOwn(hit, name) ? hit[name] : []].flat().filter((value) => value !== false && value !== null && typeof value !== "object");
-  return plain(values.join(", "));
+  return withoutMarks(values.join(", "));
 }
 
-// Nodes of a <template> with the fields of a hit: {{field}}, {{{field}}} with its matches, {{#field}}…{{/field}} where it says anything.
+// Fills in a <template>: {{field}}, {{{field}}} with marked matches, and {{#field}}…{{/field}} unless the field is empty.
 function fillTemplate(nodes, hit) {
   let skipped = "";
   const fill = (text) => {
-    const [first, ...rest] = text.split(FIELD);
+    const [first, ...parts] = text.split(TEMPLATE_FIELD);
     let filled = skipped ? "" : first;
-    for (let at = 0; at < rest.length; at += 4) {
-      const [isMarked, sign, name, after] = rest.slice(at, at + 4);
-      if (sign === "#") skipped ||= saidOf(hit, name) ? "" : name;
+    for (let index = 0; index < parts.length; index += 4) {
+      const [isMarked, sign, name, after] = parts.slice(index, index + 4);
+      if (sign === "#") skipped ||= fieldText(hit, name) ? "" : name;
       else if (sign) skipped = skipped === name ? "" : skipped;
-      else if (!skipped) filled += isMarked && Object.hasOwn(hit.marked, name) ? hit.marked[name] : saidOf(hit, name);
+      else if (!skipped) filled += isMarked && Object.hasOwn(hit.marked, name) ? hit.marked[name] : fieldText(hit, name);
       if (!skipped) filled += after;
     }
     return filled;
   };
   return [...nodes].flatMap((node) => {
-    if (node instanceof Text) return marked(fill(node.data));
+    if (node instanceof Text) return markedNodes(fill(node.data));
     if (!(node instanceof Element) || skipped) return [];
-    const made = makeHarmless(node.localName, [...node.attributes].map(({ name, value }) => [name, plain(fillAlone(value, hit))]));
-    made.append(...fillTemplate(node.childNodes, hit));
-    return [made];
+    const element = makeSafeElement(node.localName, [...node.attributes].map(({ name, value }) => [name, withoutMarks(fillText(value, hit))]));
+    element.append(...fillTemplate(node.childNodes, hit));
+    return [element];
   });
 }
 
-const fillAlone = (text, hit) => fillTemplate([document.createTextNode(text)], hit).map((node) => node.textContent ?? node).join("");
+const fillText = (text, hit) => fillTemplate([document.createTextNode(text)], hit).map((node) => node.textContent ?? node).join("");
 
-function makeCore(BASE, settings, host, selected) {
+function makeCore(BASE, settings, host, onSelected) {
   const service = serviceOf(BASE, settings.key, settings.clientInfo);
   const pageLanguage = host.closest("[lang]")?.lang || document.documentElement.lang;
   const language = languageOf(BASE, settings.lang || pageLanguage || "en", settings.texts);
-  // The box speaks its language; what it finds is the page's.
-  const page = { lang: pageLanguage, dir: "auto" };
+  // Results are in the language of the page, which may differ from the language of the box.
+  const pageLang = { lang: pageLanguage, dir: "auto" };
 
-  const ownTemplate = () => host.querySelector("template[data-site-search-hit]") ?? document.querySelector("template[data-site-search-hit]");
+  const hitTemplate = () => host.querySelector("template[data-site-search-hit]") ?? document.querySelector("template[data-site-search-hit]");
 
-  // The fields that results are shown with: also those that a template of the page names.
+  // Returns the fields to request, including those that the page's template uses.
   function fieldsOf() {
-    const shown = ["title", "url", "excerpt", "author", "date", "version", "breadcrumbs", "image", "section", settings.group, ...settings.fields].filter(Boolean);
-    const template = settings.renderHit ? null : ownTemplate();
-    const named = template ? new XMLSerializer().serializeToString(template.content).split(FIELD).filter((name, at) => at % 4 === 3) : [];
-    return [...new Set([...shown, ...named])];
+    const defaults = ["title", "url", "excerpt", "author", "date", "version", "breadcrumbs", "image", "section", settings.group, ...settings.fields].filter(Boolean);
+    const template = settings.renderHit ? null : hitTemplate();
+    const templateFields = template ? new XMLSerializer().serializeToString(template.content).split(TEMPLATE_FIELD).filter((name, index) => index % 4 === 3) : [];
+    return [...new Set([...defaults, ...templateFields])];
   }
 
   const emit = (type, detail, cancelable = false) =>
     host.dispatchEvent(new CustomEvent(`site-search:${type}`, { detail, bubbles: true, cancelable }));
 
-  // The fields of the page that results are to have in common with it, to their values there: pages change.
-  const context = () => Object.fromEntries(settings.context.map((field) => [field, saidBy(field)]).filter(([, values]) => values.length));
+  // Returns the values that results must share with the page. They are read for each search because the page may change.
+  const context = () => Object.fromEntries(settings.context.map((field) => [field, pageValues(field)]).filter(([, values]) => values.length));
 
-  const bounds = () => {
+  const currentFilters = () => {
     const conditions = conditionsOf(context());
     return conditions.length && settings.filters ? `(${settings.filters}) AND ${conditions.join(" AND ")}` : conditions.join(" AND ") || settings.filters;
   };
 
-  async function searchHereOrElsewhere(wish, signal) {
+  async function searchHereOrElsewhere(request, signal) {
     const values = Object.values(context()).flat();
-    if (!values.length || !(await service.isOwn())) return service.search(wish, signal);
+    if (!values.length || !(await service.usesGateway())) return service.search(request, signal);
     try {
-      const found = await service.search({ ...wish, filters: bounds(), isTried: true }, signal);
-      if (found.total) return found;
+      const response = await service.search({ ...request, filters: currentFilters(), mayFail: true }, signal);
+      if (response.total) return response;
     } catch (error) {
-      if (error.reason !== "refused") throw error; // No document may have such a field.
+      if (error.reason !== "refused") throw error; // Perhaps no document has the field.
     }
-    const found = await service.search(wish, signal);
-    return found.total ? { ...found, missing: values.join(", ") } : found;
+    const response = await service.search(request, signal);
+    return response.total ? { ...response, missing: values.join(", ") } : response;
   }
 
-  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, suggestions = 0, isRecorded = true, signal } = {}) {
+  async function search(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, suggestions = 0, isRecorded = true, signal } = {}) {
     const { sections } = settings;
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, suggestions, fields: fieldsOf(), isRecorded: isRecorded && settings.analytics };
-    const answer = await searchHereOrElsewhere(wish, signal);
-    if (!settings.transform) return answer;
-    const hits = guarded("transform", () => {
-      const changed = settings.transform(answer.hits.map((hit) => ({ ...hit })));
-      if (!Array.isArray(changed) || !changed.every((hit) => hit instanceof Object)) throw new TypeError("transform must return hits");
-      return changed;
-    }, answer.hits);
-    // Of a hit that it leaves out, nothing is quoted.
-    return { ...answer, hits, answer: hits.some((hit) => hit.id === answer.answer?.id) && answer.answer };
+    const request = { query, offset, limit, sort, facets, selected: filters, filters: settings.filters, sections, suggestions, fields: fieldsOf(), isRecorded: isRecorded && settings.analytics };
+    const response = await searchHereOrElsewhere(request, signal);
+    if (!settings.transform) return response;
+    const hits = callPageCode("transform", () => {
+      const transformed = settings.transform(response.hits.map((hit) => ({ ...hit })));
+      if (!Array.isArray(transformed) || !transformed.every((hit) => hit instanceof Object)) throw new TypeError("transform must return hits");
+      return transformed;
+    }, response.hits);
+    // If `transform` removes a hit, its answer is removed, too.
+    return { ...response, hits, answer: hits.some((hit) => hit.id === response.answer?.id) && response.answer };
   }
 
   const remember = (query) => { if (settings.recent && query) recent.add(service, query); };
 
   function select(event, hit, position, { query, queryId }) {
-    typedText.keep(query);
-    const goesOn = emit("select", { query, hit, position }, true);
-    const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
-    if (!goesOn || !isWanted) event.preventDefault();
+    typedText.save(query);
+    const isAllowed = emit("select", { query, hit, position }, true);
+    const isConfirmed = callPageCode("onSelect", () => settings.onSelect?.(hit), true) !== false;
+    if (!isAllowed || !isConfirmed) event.preventDefault();
     if (hit.id !== undefined && settings.analytics) service.click(query, queryId, hit.id, position, (hit.section ?? hit.answer)?.anchor || undefined);
     remember(query);
-    selected(event);
+    onSelected(event);
   }
 
-  // A text that `transform` changed has no marks.
-  const marksIn = (hit, field) => {
+  // Texts that `transform` changed have no marks.
+  const markedText = (hit, field) => {
     const marks = hit.marked?.[field];
-    return marks !== undefined && plain(marks) === hit[field] ? marks : plain(hit[field]);
+    return marks !== undefined && withoutMarks(marks) === hit[field] ? marks : withoutMarks(hit[field]);
   };
-  const shown = (hit, field) => marked(marksIn(hit, field));
+  const fieldNodes = (hit, field) => markedNodes(markedText(hit, field));
 
-  // What the page itself makes of a hit; nothing, if it does not.
-  function ownNodes(hit) {
-    const given = { ...hit, marked: { title: marksIn(hit, "title"), snippet: marksIn(hit, "snippet") } };
-    if (settings.renderHit) return guarded("renderHit", () => nodesOf(settings.renderHit(given, html)), []);
-    const template = ownTemplate();
-    return template ? guarded("the template of results", () => fillTemplate(template.content.childNodes, given), []) : [];
+  // Returns the nodes that the page's template or renderHit makes; [] if it has neither.
+  function customNodes(hit) {
+    const markedHit = { ...hit, marked: { title: markedText(hit, "title"), snippet: markedText(hit, "snippet") } };
+    if (settings.renderHit) return callPageCode("renderHit", () => nodesOf(settings.renderHit(markedHit, html)), []);
+    const template = hitTemplate();
+    return template ? callPageCode("the template of results", () => fillTemplate(template.content.childNodes, markedHit), []) : [];
   }
 
-  // A hit, or a section of one; `hit` is what the page is told that was chosen.
-  function makePlace(looks, address, content, hit, position, asked) {
-    const made = make(address ? "a" : "div", { ...looks, ...(address && { href: address.href }) }, ...content);
-    made.addEventListener("click", (event) => select(event, hit, position, asked));
-    made.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, asked); });
-    return made;
+  // Makes the element of a hit or a section. `hit` is the detail of the event "select".
+  function makeLink(attributes, url, content, hit, position, response) {
+    const link = make(url ? "a" : "div", { ...attributes, ...(url && { href: url.href }) }, ...content);
+    link.addEventListener("click", (event) => select(event, hit, position, response));
+    link.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, response); });
+    return link;
   }
 
-  const line = (name, nodes) => (nodes.length ? [make("span", { class: name, part: name, ...page }, ...nodes)] : []);
+  const spanOf = (name, nodes) => (nodes.length ? [make("span", { class: name, part: name, ...pageLang }, ...nodes)] : []);
 
   function imageOf(hit) {
-    const address = settings.show.includes("image") && addressOf(hit.image);
-    if (!address) return [];
-    const image = make("img", { class: "image", part: "image", alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", src: address.href });
+    const url = settings.show.includes("image") && parseUrl(hit.image);
+    if (!url) return [];
+    const image = make("img", { class: "image", part: "image", alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", src: url.href });
     image.addEventListener("error", () => image.remove());
     return [image];
   }
 
-  // The page's place in its site: its breadcrumbs, its section, or else its address.
-  function placeOf(hit, address) {
+  // Shows where a page is in its site: its breadcrumbs, its section, or else its URL.
+  function breadcrumbOf(hit, url) {
     const crumbs = [hit.breadcrumbs ?? []].flat().map(String);
     if (crumbs.at(-1) === hit.title) crumbs.pop();
     const section = settings.group === "section" ? "" : [hit.section ?? []].flat().find((name) => typeof name === "string" && name !== hit.title);
-    if (crumbs.length || section) return [make("span", { part: "breadcrumb", ...page }, crumbs.join(" › ") || section)];
-    return address ? [make("span", { class: "where", part: "breadcrumb" }, make("bdi", { dir: "ltr" }, readable(address)))] : [];
+    if (crumbs.length || section) return [make("span", { part: "breadcrumb", ...pageLang }, crumbs.join(" › ") || section)];
+    return url ? [make("span", { class: "where", part: "breadcrumb" }, make("bdi", { dir: "ltr" }, readablePath(url)))] : [];
   }
 
-  // Where a page is, what it is if it is a file, and when it was written.
-  function metaOf(hit, address) {
-    const date = settings.show.includes("date") ? language.dated(hit.date) : "";
-    const kind = fileKind(address);
+  // The file type, the breadcrumb, and the date.
+  function metaOf(hit, url) {
+    const date = settings.show.includes("date") ? language.formatDate(hit.date) : "";
+    const kind = fileKind(url);
     const nodes = [
       ...(kind ? [make("span", { class: "kind" }, kind)] : []),
-      ...(settings.show.includes("breadcrumb") ? placeOf(hit, address) : []),
-      ...(date ? [make("time", { part: "date", datetime: hit.date, ...language.own }, date)] : []),
+      ...(settings.show.includes("breadcrumb") ? breadcrumbOf(hit, url) : []),
+      ...(date ? [make("time", { part: "date", datetime: hit.date, ...language.boxLang }, date)] : []),
     ];
-    return nodes.length ? [make("span", { class: "meta" }, ...nodes.flatMap((node, at) => (at ? [" · ", node] : [node])))] : [];
+    return nodes.length ? [make("span", { class: "meta" }, ...nodes.flatMap((node, index) => (index ? [" · ", node] : [node])))] : [];
   }
 
-  const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => addressOf(section?.url));
+  const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => parseUrl(section?.url));
 
-  // Of which version it is, where the page that is open is of another.
+  // The hit's version, if the open page has another one.
   function badge({ version }) {
-    const own = saidBy("version").map((value) => value.toLowerCase());
+    const pageVersions = pageValues("version").map((value) => value.toLowerCase());
     const versions = [version ?? []].flat().map(String);
-    const isOther = own.length && versions.length && !versions.some((value) => own.includes(value.toLowerCase()));
+    const isOther = pageVersions.length && versions.length && !versions.some((value) => pageVersions.includes(value.toLowerCase()));
     return isOther ? [" ", make("span", { class: "badge", part: "badge" }, versions.join(", "))] : [];
   }
 
-  // The snippet of a hit with sections stands where it is from.
-  function makeHit(hit, position, asked) {
+  // If a hit has sections, they show the snippets.
+  function makeHit(hit, position, response) {
     const hasSections = sectionsOf(hit).length > 0;
-    const address = addressOf(hit.url);
-    const there = address && settings.jump && !hasSections ? passageOf(address, hit.marked?.snippet) : address;
-    const own = hit.id === undefined ? [] : ownNodes(hit); // Not for a suggested title.
-    const snippet = hit.snippet && !hasSections ? shown(hit, "snippet") : [];
-    const content = own.length ? own : [
-      icon(fileKind(address) ? "file" : "page"), ...imageOf(hit), ...line("title", [...shown(hit, "title"), ...badge(hit)]),
-      ...(hit.id === undefined ? [] : metaOf(hit, address)), ...line("snippet", snippet),
+    const url = parseUrl(hit.url);
+    const target = url && settings.jump && !hasSections ? passageUrl(url, hit.marked?.snippet) : url;
+    const custom = hit.id === undefined ? [] : customNodes(hit); // Suggested titles have no ID and no custom markup.
+    const snippet = hit.snippet && !hasSections ? fieldNodes(hit, "snippet") : [];
+    const content = custom.length ? custom : [
+      icon(fileKind(url) ? "file" : "page"), ...imageOf(hit), ...spanOf("title", [...fieldNodes(hit, "title"), ...badge(hit)]),
+      ...(hit.id === undefined ? [] : metaOf(hit, url)), ...spanOf("snippet", snippet),
     ];
-    return makePlace({ class: "hit", part: "hit" }, there, content, hit, position, asked);
+    return makeLink({ class: "hit", part: "hit" }, target, content, hit, position, response);
   }
 
-  const makeSections = (hit, position, asked, snippets = SNIPPETS) => sectionsOf(hit).map((section, at) => {
+  const makeSections = (hit, position, response, maxSnippets = MAX_SNIPPETS) => sectionsOf(hit).map((section, index) => {
     const path = [section.path ?? []].flat().map((title) => `${title} › `);
-    const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...shown(section, "title")];
-    const led = { ...hit, url: section.url, section };
-    const snippet = section.snippet && at < snippets ? shown(section, "snippet") : [];
-    const content = [icon("section"), ...line("title", title), ...line("snippet", snippet)];
-    return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), content, led, position, asked);
+    const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...fieldNodes(section, "title")];
+    const sectionHit = { ...hit, url: section.url, section };
+    const snippet = section.snippet && index < maxSnippets ? fieldNodes(section, "snippet") : [];
+    const content = [icon("section"), ...spanOf("title", title), ...spanOf("snippet", snippet)];
+    return makeLink({ class: "hit section", part: "section" }, parseUrl(section.url), content, sectionHit, position, response);
   });
 
-  // The passage that answers the query, as a quotation: its words, and the link to where they stand. A choice of it is one of its hit.
-  function makeAnswer({ answer, hits, ...asked }) {
-    const { id, text, url: whole, anchor } = answer || {};
-    if (!text || !addressOf(whole)) return [];
-    const url = anchor ? `${whole.split("#")[0]}#${anchor}` : whole;
-    const address = addressOf(url);
-    const at = hits.findIndex((hit) => hit.id === id);
-    const title = plain(hits[at]?.title ?? address.host + address.pathname);
+  // Makes a figure with the quoted passage and a link to it. Selecting it reports the hit that it is from.
+  function makeAnswer({ answer, hits, ...response }) {
+    const { id, text, url: pageUrl, anchor } = answer || {};
+    if (!text || !parseUrl(pageUrl)) return [];
+    const url = anchor ? `${pageUrl.split("#")[0]}#${anchor}` : pageUrl;
+    const linkUrl = parseUrl(url);
+    const index = hits.findIndex((hit) => hit.id === id);
+    const title = withoutMarks(hits[index]?.title ?? linkUrl.host + linkUrl.pathname);
     const content = [
-      make("blockquote", { part: "quote", cite: address.href, ...page }, plain(text)),
-      make("cite", { class: "title", part: "title", ...page }, icon(fileKind(address) ? "file" : "page"), title),
+      make("blockquote", { part: "quote", cite: linkUrl.href, ...pageLang }, withoutMarks(text)),
+      make("cite", { class: "title", part: "title", ...pageLang }, icon(fileKind(linkUrl) ? "file" : "page"), title),
     ];
-    const there = settings.jump && !anchor ? passageOf(address, OPEN + text) : address;
-    const led = { title, ...hits[at], id, url, answer };
-    return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.marksOf("answer") },
+    const target = settings.jump && !anchor ? passageUrl(linkUrl, MARK_START + text) : linkUrl;
+    const answerHit = { title, ...hits[index], id, url, answer };
+    return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.langOf("answer") },
       make("p", { class: "meta", "aria-hidden": "true" }, icon("answer"), language.text("answer")),
-      makePlace({ class: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];
+      makeLink({ class: "hit" }, target, content, answerHit, index < 0 ? null : index + 1, response))];
   }
 
-  // What the owner wants visitors to know or to see.
-  const linkTo = (looks, { text, url }) => {
-    const address = addressOf(url);
-    return make(address ? "a" : "span", { ...looks, ...page, ...(address && { href: address.href }) }, String(text));
+  // The owner's notices and links.
+  const linkTo = (attributes, { text, url }) => {
+    const parsedUrl = parseUrl(url);
+    return make(parsedUrl ? "a" : "span", { ...attributes, ...pageLang, ...(parsedUrl && { href: parsedUrl.href }) }, String(text));
   };
-  const notice = ({ notice: given }) => (given?.text ? [linkTo({ part: "notice" }, given)] : []);
-  const links = (answer) => [answer.links ?? []].flat().filter((link) => link?.text && addressOf(link.url)).map((link) => linkTo({ class: "hit link", part: "link" }, link));
+  const notice = ({ notice: content }) => (content?.text ? [linkTo({ part: "notice" }, content)] : []);
+  const links = (response) => [response.links ?? []].flat().filter((link) => link?.text && parseUrl(link.url)).map((link) => linkTo({ class: "hit link", part: "link" }, link));
 
-  function counted({ total, missing, matched, corrected }) {
+  function summary({ total, missing, matched, corrected }) {
     return [
-      ...(missing ? [...language.spoken("elsewhere", { context: missing }), " "] : []),
-      ...(corrected ? [...language.spoken("corrected", { q: corrected }), " "] : []),
-      ...(matched === "some" ? [...language.spoken("some"), " "] : []),
-      ...(total === 1 ? language.spoken("one") : language.spoken("many", { n: language.number(total) })),
+      ...(missing ? [...language.textNodes("elsewhere", { context: missing }), " "] : []),
+      ...(corrected ? [...language.textNodes("corrected", { q: corrected }), " "] : []),
+      ...(matched === "some" ? [...language.textNodes("some"), " "] : []),
+      ...(total === 1 ? language.textNodes("one") : language.textNodes("many", { n: language.formatNumber(total) })),
     ];
   }
 
-  function follow(answer, query) {
-    const there = addressOf(answer?.redirect);
-    if (!there) return false;
+  function redirect(response, query) {
+    const target = parseUrl(response?.redirect);
+    if (!target) return false;
     remember(query);
-    location.assign(there.href);
+    location.assign(target.href);
     return true;
   }
 
-  // The field with its icon, and the button that empties it.
-  function fieldOf(input) {
-    const wipe = make("button", { type: "button", class: "wipe", tabindex: "-1" }, icon("clear")); // As with the browser's own button, Tab goes past it.
-    const name = () => { for (const [key, value] of Object.entries({ ...language.marksOf("clear"), "aria-label": language.text("clear") })) wipe.setAttribute(key, value); };
-    name();
-    language.ready.then(name);
-    wipe.addEventListener("click", () => {
+  // Wraps a field with its icon and its clear button.
+  function makeField(input) {
+    const clearButton = make("button", { type: "button", class: "wipe", tabindex: "-1" }, icon("clear")); // Tab skips it, like the browser's own clear button.
+    const nameButton = () => { for (const [key, value] of Object.entries({ ...language.langOf("clear"), "aria-label": language.text("clear") })) clearButton.setAttribute(key, value); };
+    nameButton();
+    language.ready.then(nameButton);
+    clearButton.addEventListener("click", () => {
       input.value = "";
       input.dispatchEvent(new Event("input"));
       input.focus();
     });
-    return make("div", { class: "field" }, icon("search"), input, wipe);
+    return make("div", { class: "field" }, icon("search"), input, clearButton);
   }
 
-  // What the engine searched is reported in any case: it counts towards the plan.
+  // Searches of the engine count toward the plan, so they are reported even without analytics.
   const log = ({ query, total, isLogged }) => {
-    if (!isLogged) (settings.analytics ? service.log(query, total) : service.report());
+    if (!isLogged) (settings.analytics ? service.log(query, total) : service.reportSearches());
   };
 
   return {
-    ...language, element: host, settings, service, page, make, icon, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
-    popular: service.findPopular,
-    field: fieldOf, hit: makeHit, sections: makeSections, answer: makeAnswer, remember, log, emit,
+    ...language, element: host, settings, service, pageLang, make, icon, applyStyles, wrap, openDialog, search, currentFilters, summary, notice, links, redirect,
+    findPopular: service.findPopular,
+    makeField, makeHit, makeSections, makeAnswer, remember, log, emit,
   };
 }
 
 // --- The full view.
 
-// The page's place for results: of this box, where the place names one by its id.
-const pageResults = (host) => [...document.querySelectorAll("[data-site-search-results]")].find(({ dataset }) => !dataset.siteSearchResults || dataset.siteSearchResults === host?.id) ?? null;
+// Returns the page's element for the full view. If it has an ID as its value, it is only for the box with that ID.
+const resultsContainer = (host) => [...document.querySelectorAll("[data-site-search-results]")].find(({ dataset }) => !dataset.siteSearchResults || dataset.siteSearchResults === host?.id) ?? null;
 
-const showFull = async (BASE, core, wish, isWanted = () => true) => {
+const showFull = async (BASE, core, options, isWanted = () => true) => {
   const [{ showResults }] = await Promise.all([import(`${BASE}/widget-results.js`), core.ready]);
-  return isWanted() ? showResults(core, wish) : null;
+  return isWanted() ? showResults(core, options) : null;
 };
 
-// Whoever comes by an address with a search in it sees the view at once: in its place, or over the page.
+// If the URL contains a search, the full view opens with the page.
 const isAddressed = (settings) => !settings.resultsUrl && new URLSearchParams(location.search).has("q");
 
-// --- The boxes of the page.
+// --- The boxes of the page
 
-// Every copy of this script knows of all boxes: a key of the keyboard opens one.
+// All copies of this script share the list, so that a keyboard shortcut opens only one box.
 const boxes = (window[Symbol.for("site-search.boxes")] ??= []);
 const HAS_POPOVER = typeof HTMLElement.prototype.showPopover === "function";
 
-// Runs searches while keys come: the first at once, then at most one in PACE_MS, and always one after the last key. Two
-// may be under way, since a response may take longer than the pace, or one on a slow line.
-function makePace(lastTook, run) {
+// Runs searches while the visitor types: the first at once, then at most one per SEARCH_INTERVAL_MS, and always one after
+// the last key. Two can run at the same time, since a response may take longer than the interval; on a slow connection, one.
+function makeScheduler(lastDuration, run) {
   const running = new Set();
-  let isAsked = false;
-  let begun = -Infinity;
+  let isRequested = false;
+  let lastStart = -Infinity;
   let timer = 0;
 
   const age = ({ at }) => performance.now() - at;
 
   function next() {
     clearTimeout(timer);
-    if (!isAsked) return;
+    if (!isRequested) return;
     const [oldest] = running;
-    const isSlow = lastTook() > SLOW_LINE_MS || (oldest && age(oldest) > SLOW_LINE_MS);
-    const rest = begun + (isSlow ? SLOW_LINE_MS : PACE_MS) - performance.now();
+    const isSlow = lastDuration() > SLOW_CONNECTION_MS || (oldest && age(oldest) > SLOW_CONNECTION_MS);
+    const remaining = lastStart + (isSlow ? SLOW_CONNECTION_MS : SEARCH_INTERVAL_MS) - performance.now();
     if (oldest && age(oldest) > STALE_MS) oldest.control.abort();
-    else if (rest <= 0 && running.size < (isSlow ? 1 : 2)) return void start();
-    timer = setTimeout(next, rest > 0 ? rest : PACE_MS);
+    else if (remaining <= 0 && running.size < (isSlow ? 1 : 2)) return void start();
+    timer = setTimeout(next, remaining > 0 ? remaining : SEARCH_INTERVAL_MS);
   }
 
   async function start() {
-    const one = { at: performance.now(), control: new AbortController() };
-    isAsked = false;
-    begun = one.at;
+    const current = { at: performance.now(), control: new AbortController() };
+    isRequested = false;
+    lastStart = current.at;
     const older = [...running];
-    running.add(one);
-    await run(one.control.signal, () => older.forEach(({ control }) => control.abort()));
-    running.delete(one);
+    running.add(current);
+    await run(current.control.signal, () => older.forEach(({ control }) => control.abort()));
+    running.delete(current);
     next();
   }
 
   return {
-    ask() {
-      isAsked = true;
+    request() {
+      isRequested = true;
       next();
     },
     stop() {
-      isAsked = false;
+      isRequested = false;
       clearTimeout(timer);
       for (const { control } of running) control.abort();
     },
@@ -1075,43 +1074,43 @@ function makePace(lastTook, run) {
 }
 
 function build(BASE, host, settings) {
-  if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: only a public key (svc_pub_…) may stand in a page.");
+  if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: only a public key (svc_pub_…) may be used in a page.");
   boxes.find((box) => box.host === host)?.unmount();
   const isModal = settings.mode === "modal";
   const core = makeCore(BASE, settings, host, (event) => selected(event));
-  const { service, text, spoken, own } = core;
-  const life = new AbortController();
-  const on = (target, type, listener, options) => target.addEventListener(type, listener, { signal: life.signal, ...options });
+  const { service, text, textNodes, boxLang } = core;
+  const mounted = new AbortController();
+  const on = (target, type, listener, options) => target.addEventListener(type, listener, { signal: mounted.signal, ...options });
 
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  dress(root);
-  const themed = host.dataset.theme;
+  applyStyles(root);
+  const originalTheme = host.dataset.theme;
   if (settings.theme) host.dataset.theme = settings.theme;
 
-  const label = core.marksOf("label");
+  const label = core.langOf("label");
   const input = make("input", {
     type: "search", part: "input", role: "combobox", "aria-label": text("label"), placeholder: settings.placeholder || text("label"),
-    maxlength: "170", // In any script at most 512 bytes, which an engine accepts.
+    maxlength: "170", // At most 512 bytes in any script, which is the engines' limit.
     "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", "aria-haspopup": "listbox",
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", ...label,
   });
-  // Told from outside of the panel: what appears together with its text is not read out.
-  const told = make("div", { class: "told", role: "status" });
+  // Outside of the panel, because screen readers don't announce a live region that appears together with its text.
+  const announcer = make("div", { class: "live", role: "status" });
   const status = make("p", { class: "status", part: "status" });
   const notice = make("p", { class: "notice", hidden: "" });
   const list = make("div", { id: "results", role: "listbox", tabindex: "-1", hidden: "" });
   const foot = make("div", { class: "foot", hidden: "" });
-  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, notice, status, list, foot);
+  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...boxLang }, notice, status, list, foot);
   if (!isModal) core.input = input;
-  const form = make("form", { role: "search", ...own }, core.field(input), told);
+  const form = make("form", { role: "search", ...boxLang }, core.makeField(input), announcer);
   const close = make("button", { type: "button", class: "close" }, make("kbd", { "aria-hidden": "true", dir: "ltr" }), icon("clear"));
-  const nameParts = () => {
-    for (const [key, value] of Object.entries({ ...core.marksOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
-    for (const [key, value] of Object.entries(core.marksOf("close"))) close.setAttribute(key, value);
-    close.setAttribute("aria-label", `${text("close")} (Esc)`); // It shows the key.
+  const labelElements = () => {
+    for (const [key, value] of Object.entries({ ...core.langOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
+    for (const [key, value] of Object.entries(core.langOf("close"))) close.setAttribute(key, value);
+    close.setAttribute("aria-label", `${text("close")} (Esc)`); // The button shows the key.
   };
-  nameParts();
-  core.ready.then(nameParts);
+  labelElements();
+  core.ready.then(labelElements);
   let dialog = null;
   let opener = null;
   if (isModal) {
@@ -1131,69 +1130,69 @@ function build(BASE, host, settings) {
     root.replaceChildren(wrap(form, panel));
   }
 
-  const answers = new Map();
-  let latest = 0; // Number of the last search.
-  let shownFor = 0; // Number of the search whose results stand.
-  let underWay = {}; // The last search that has begun: its query, and its answer as a promise.
-  let chosen = null;
-  let isPicked = false; // Whether the visitor chose it, and not the box.
-  let waiting = 0;
-  let settling = 0;
-  let pause = 0;
-  let telling = 0;
-  let view = null; // All results, once somebody wanted them.
-  let intent = null; // What the visitor sees the results of, until it was logged.
+  const cachedResponses = new Map();
+  let latestSearch = 0; // Number of the latest search.
+  let shownSearch = 0; // Number of the search whose results are shown.
+  let currentSearch = {}; // Query and promise of the latest search, until it ends.
+  let selectedOption = null;
+  let isPicked = false; // Whether the visitor selected it, rather than the box.
+  let waitTimer = 0;
+  let searchEventTimer = 0;
+  let intentTimer = 0;
+  let announcementTimer = 0;
+  let fullView = null; // The full view, once it has been opened.
+  let intent = null; // The query whose results are shown, until it is logged.
 
   const options = () => [...list.querySelectorAll("[role=option]")];
 
-  // --- Where the panel is: in the top layer, which nothing clips, below the input or above it.
+  // --- Position of the panel: in the top layer, which nothing clips, below or above the input
 
-  function place() {
+  function positionPanel() {
     if (isModal || panel.hidden) return;
-    unzoom(panel);
-    const at = input.getBoundingClientRect();
+    undoPageZoom(panel);
+    const field = input.getBoundingClientRect();
     const width = document.documentElement.clientWidth;
     const { offsetTop = 0, height = innerHeight } = window.visualViewport ?? {};
-    const wide = Math.min(Math.max(at.width, LEAST_WIDTH), width - 2 * EDGE);
-    const start = getComputedStyle(host).direction === "rtl" ? at.right - wide : at.left;
-    const left = Math.max(EDGE, Math.min(start, width - wide - EDGE));
-    const below = offsetTop + height - at.bottom - 2 * EDGE;
-    const above = at.top - offsetTop - 2 * EDGE;
+    const panelWidth = Math.min(Math.max(field.width, MIN_WIDTH), width - 2 * WINDOW_MARGIN);
+    const start = getComputedStyle(host).direction === "rtl" ? field.right - panelWidth : field.left;
+    const left = Math.max(WINDOW_MARGIN, Math.min(start, width - panelWidth - WINDOW_MARGIN));
+    const below = offsetTop + height - field.bottom - 2 * WINDOW_MARGIN;
+    const above = field.top - offsetTop - 2 * WINDOW_MARGIN;
     const isAbove = below < 220 && above > below;
-    const most = Math.max(120, Math.min(640, 0.8 * height, isAbove ? above : below));
-    Object.assign(panel.style, { width: `${wide}px`, maxHeight: `${most}px`, left: `${left}px`, top: "0" });
-    const top = isAbove ? at.top - 6 - panel.offsetHeight : at.bottom + 6;
+    const maxHeight = Math.max(120, Math.min(640, 0.8 * height, isAbove ? above : below));
+    Object.assign(panel.style, { width: `${panelWidth}px`, maxHeight: `${maxHeight}px`, left: `${left}px`, top: "0" });
+    const top = isAbove ? field.top - 6 - panel.offsetHeight : field.bottom + 6;
     panel.style.top = `${top}px`;
-    // Without a top layer, an ancestor may have made itself what positions are counted from.
-    const is = panel.getBoundingClientRect();
-    if (Math.abs(is.top - top) > 1 || Math.abs(is.left - left) > 1) {
-      Object.assign(panel.style, { left: `${2 * left - is.left}px`, top: `${2 * top - is.top}px` });
+    // Without a top layer, positions may be relative to an ancestor.
+    const actual = panel.getBoundingClientRect();
+    if (Math.abs(actual.top - top) > 1 || Math.abs(actual.left - left) > 1) {
+      Object.assign(panel.style, { left: `${2 * left - actual.left}px`, top: `${2 * top - actual.top}px` });
     }
   }
 
-  function open(isOpen) {
-    panel.hidden = !isOpen;
-    if (HAS_POPOVER && !isModal && host.isConnected && panel.matches(":popover-open") !== isOpen) panel.togglePopover(isOpen);
-    input.setAttribute("aria-expanded", String(isOpen && !list.hidden));
-    if (!isOpen) {
-      choose(null);
-      clearTimeout(telling);
-      told.replaceChildren();
+  function togglePanel(mustOpen) {
+    panel.hidden = !mustOpen;
+    if (HAS_POPOVER && !isModal && host.isConnected && panel.matches(":popover-open") !== mustOpen) panel.togglePopover(mustOpen);
+    input.setAttribute("aria-expanded", String(mustOpen && !list.hidden));
+    if (!mustOpen) {
+      selectOption(null);
+      clearTimeout(announcementTimer);
+      announcer.replaceChildren();
     }
-    place();
+    positionPanel();
   }
 
   function hide() {
     if (isModal) dialog.close();
-    else open(false);
+    else togglePanel(false);
   }
 
-  // The first result is chosen as soon as it is there, except where a keyboard on the screen would hide it.
-  const choosesFirst = () => !matchMedia("(pointer: coarse)").matches;
+  // The first result is selected right away, except on touch screens, where the keyboard would hide it.
+  const selectsFirst = () => !matchMedia("(pointer: coarse)").matches;
 
-  function choose(option) {
-    chosen?.setAttribute("aria-selected", "false");
-    chosen = option;
+  function selectOption(option) {
+    selectedOption?.setAttribute("aria-selected", "false");
+    selectedOption = option;
     isPicked = false;
     if (!option) {
       input.removeAttribute("aria-activedescendant");
@@ -1205,43 +1204,43 @@ function build(BASE, host, settings) {
   }
 
   function announce(nodes) {
-    clearTimeout(telling);
-    telling = setTimeout(() => told.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCED_MS);
+    clearTimeout(announcementTimer);
+    announcementTimer = setTimeout(() => announcer.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCEMENT_DELAY_MS);
   }
 
-  const chooseFirst = () => { if (choosesFirst()) choose([...list.querySelectorAll("#answer, #hit-0")].find(isSeen)); };
-  const isSeen = (element) => element.getClientRects().length > 0; // The page may hide parts.
+  const selectFirst = () => { if (selectsFirst()) selectOption([...list.querySelectorAll("#answer, #hit-0")].find(isVisible)); };
+  const isVisible = (element) => element.getClientRects().length > 0; // The page's styles may hide parts.
 
-  // A message without results stands below its picture.
-  function present(message, sections, after, above = [], quoted = [], picture = "") {
-    const isAlone = Boolean(picture && !sections.length);
-    choose(null);
-    notice.replaceChildren(...above);
-    notice.hidden = !above.length;
+  // A message without results has a picture above it.
+  function showPanel(message, rows, footer, notices = [], answers = [], picture = "") {
+    const isAlone = Boolean(picture && !rows.length);
+    selectOption(null);
+    notice.replaceChildren(...notices);
+    notice.hidden = !notices.length;
     status.replaceChildren(...(isAlone ? [icon(picture)] : []), ...message);
     status.classList.toggle("alone", isAlone);
     status.hidden = !message.length;
-    list.replaceChildren(...sections);
-    list.hidden = !sections.length;
+    list.replaceChildren(...rows);
+    list.hidden = !rows.length;
     list.removeAttribute("aria-busy");
-    foot.replaceChildren(...after, keys());
-    foot.hidden = !sections.length && !isModal;
+    foot.replaceChildren(...footer, keyLegend());
+    foot.hidden = !rows.length && !isModal;
     list.scrollTop = 0;
-    open(Boolean(isModal || message.length || sections.length));
-    fit();
-    if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message, ...quoted.filter(isSeen).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
+    togglePanel(Boolean(isModal || message.length || rows.length));
+    fitRows();
+    if (message.length) announce([...notices.map((node) => `${node.textContent} `), ...message, ...answers.filter(isVisible).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
   }
 
-  const keyCaps = (caps) => caps.map((cap) => make("kbd", { dir: "ltr", "aria-hidden": "true" }, cap));
+  const keyElements = (caps) => caps.map((cap) => make("kbd", { dir: "ltr", "aria-hidden": "true" }, cap));
 
-  // Which keys do what, on wide screens; screen readers know it from the roles.
-  function keys() {
+  // The legend of keys, for wide screens. Screen readers know the keys from the roles.
+  function keyLegend() {
     const legend = [["navigate", "↑", "↓"], ["open", "↵"], ["close", "Esc"]];
-    return make("p", { class: "keys", "aria-hidden": "true" }, ...legend.map(([key, ...caps]) => make("span", core.marksOf(key), ...keyCaps(caps), text(key))));
+    return make("p", { class: "keys", "aria-hidden": "true" }, ...legend.map(([key, ...caps]) => make("span", core.langOf(key), ...keyElements(caps), text(key))));
   }
 
-  // The list ends with a whole row: what follows is seen by scrolling.
-  function fit() {
+  // Ends the visible list with a complete row.
+  function fitRows() {
     list.style.maxHeight = "";
     if (list.scrollHeight <= list.clientHeight) return;
     const { top, bottom } = list.getBoundingClientRect();
@@ -1249,142 +1248,142 @@ function build(BASE, host, settings) {
     if (ends.length) list.style.maxHeight = `${ends.at(-1) - top}px`;
   }
 
-  const say = (key, picture) => present(spoken(key), [], [], [], [], picture);
+  const showMessage = (key, picture) => showPanel(textNodes(key), [], [], [], [], picture);
 
   function fail(error) {
-    if (!(error instanceof Refusal)) console.error(error);
-    const reason = error instanceof Refusal ? error.reason : "away";
-    say(reason, "problem");
+    if (!(error instanceof SearchError)) console.error(error);
+    const reason = error instanceof SearchError ? error.reason : "away";
+    showMessage(reason, "problem");
     core.emit("error", { reason });
   }
 
-  // --- What is in it: recent searches, suggestions, results.
+  // --- Content of the panel: recent searches, suggestions, results
 
-  const asOption = (made, id) => {
-    for (const [key, value] of Object.entries({ role: "option", id, "aria-selected": "false", tabindex: "-1" })) made.setAttribute(key, value);
-    if (made.firstChild?.localName === "svg") made.append(icon("go", "go"));
-    return made;
+  const asOption = (element, id) => {
+    for (const [key, value] of Object.entries({ role: "option", id, "aria-selected": "false", tabindex: "-1" })) element.setAttribute(key, value);
+    if (element.firstChild?.localName === "svg") element.append(icon("go", "go"));
+    return element;
   };
 
-  function searchOption(query, id, looks = "search") {
-    const option = asOption(make("div", { class: "hit query", part: "hit", ...core.page }, icon(looks), make("span", {}, query)), id);
+  function searchOption(query, id, iconName = "search") {
+    const option = asOption(make("div", { class: "hit query", part: "hit", ...core.pageLang }, icon(iconName), make("span", {}, query)), id);
     on(option, "click", () => {
       input.value = query;
-      turn();
+      setDirection();
       core.remember(query);
-      search();
+      startSearch();
     });
     return option;
   }
 
-  // Searches that may be meant, under a heading.
-  function searches(key, queries) {
-    const heading = make("p", { class: "status heading", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
-    return queries.length ? [group(key, [heading, ...queries.map((query, at) => searchOption(query, `${key}-${at}`, key))])] : [];
+  // Makes a group of queries under a heading.
+  function searchGroup(key, queries) {
+    const heading = make("p", { class: "status heading", "aria-hidden": "true", ...core.langOf(key) }, text(key));
+    return queries.length ? [group(key, [heading, ...queries.map((query, index) => searchOption(query, `${key}-${index}`, key))])] : [];
   }
 
-  const group = (key, made) => make("div", { role: "group", "aria-label": text(key), ...core.marksOf(key) }, ...made);
+  const group = (key, children) => make("div", { role: "group", "aria-label": text(key), ...core.langOf(key) }, ...children);
 
-  // Searches in one line above the results, titles of pages that are not among them below.
+  // Returns suggested queries, for one line above the results, and titles of other pages, for below them.
   function suggestionGroups({ query, hits, suggestions }) {
-    const found = new Set(hits.map((hit) => addressOf(hit.url)?.href));
+    const resultUrls = new Set(hits.map((hit) => parseUrl(hit.url)?.href));
     const [queries, titles] = [[], []];
     suggestions.forEach((suggestion, position) => {
       const id = `suggestion-${position}`;
       const words = String(suggestion.text ?? "");
-      const address = addressOf(suggestion.url);
+      const url = parseUrl(suggestion.url);
       if (suggestion.kind === "title") {
-        if (address && !found.has(address.href)) titles.push(asOption(core.hit({ title: words, url: suggestion.url, snippet: "" }, null, { query }), id));
+        if (url && !resultUrls.has(url.href)) titles.push(asOption(core.makeHit({ title: words, url: suggestion.url, snippet: "" }, null, { query }), id));
       } else if (words.toLowerCase() !== query.toLowerCase()) {
         const option = searchOption(words, id);
         option.classList.add("chip");
         queries.push(option);
       }
     });
-    const [above, below] = [queries, titles].map((made) => (made.length ? [group("suggestions", made)] : []));
+    const [above, below] = [queries, titles].map((options) => (options.length ? [group("suggestions", options)] : []));
     for (const line of above) line.classList.add("chips");
     return [above, below];
   }
 
   function moreElement() {
-    const address = settings.resultsUrl && resultsAddress(input.value.trim());
-    const isLink = address && !pageResults(host);
+    const url = settings.resultsUrl && resultsUrlFor(input.value.trim());
+    const isLink = url && !resultsContainer(host);
     const more = make(isLink ? "a" : "button",
-      { class: "more", part: "more", "aria-keyshortcuts": "Shift+Enter", ...core.marksOf("more"), ...(isLink ? { href: address.href } : { type: "button" }) },
-      text("more"), ...keyCaps(["⇧", "↵"]));
+      { class: "more", part: "more", "aria-keyshortcuts": "Shift+Enter", ...core.langOf("more"), ...(isLink ? { href: url.href } : { type: "button" }) },
+      text("more"), ...keyElements(["⇧", "↵"]));
     on(more, "click", (event) => {
       logIntent();
-      if (!isLink) openFull(input.value.trim());
+      if (!isLink) openFullView(input.value.trim());
       else if (!event.ctrlKey && !event.metaKey && !event.shiftKey) hide();
     });
     return more;
   }
 
-  function show(answer) {
-    const { query, hits } = answer;
-    const [searched, titles] = suggestionGroups(answer);
-    const above = core.notice(answer);
+  function showResponse(response) {
+    const { query, hits } = response;
+    const [queries, titles] = suggestionGroups(response);
+    const above = core.notice(response);
     if (!hits.length) {
-      const links = core.links(answer).map((link, at) => {
+      const links = core.links(response).map((link, index) => {
         on(link, "click", selected);
-        return asOption(link, `link-${at}`);
+        return asOption(link, `link-${index}`);
       });
-      present(spoken("none", { q: query }), [...searched, ...titles, ...links, ...searches("popular", answer.popular)], [], above, [], "none");
+      showPanel(textNodes("none", { q: query }), [...queries, ...titles, ...links, ...searchGroup("popular", response.popular)], [], above, [], "none");
       return;
     }
     const groups = new Map();
     hits.forEach((hit, position) => {
       const name = settings.group ? String([hit[settings.group] ?? ""].flat()[0] ?? "") : "";
       groups.set(name, [...(groups.get(name) ?? []),
-        asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
-        ...core.sections(hit, position + 1, answer, 1).map((section, at) => asOption(section, `hit-${position}-${at}`))]);
+        asOption(core.makeHit(hit, position + 1, response), `hit-${position}`),
+        ...core.makeSections(hit, position + 1, response, 1).map((section, index) => asOption(section, `hit-${position}-${index}`))]);
     });
-    const made = [...groups].flatMap(([name, rows]) => (name
-      ? [make("div", { role: "group", "aria-label": name, ...core.page }, make("p", { class: "heading", part: "group", "aria-hidden": "true" }, name), ...rows)]
+    const rows = [...groups].flatMap(([name, rows]) => (name
+      ? [make("div", { role: "group", "aria-label": name, ...core.pageLang }, make("p", { class: "heading", part: "group", "aria-hidden": "true" }, name), ...rows)]
       : rows));
-    const quoted = core.answer(answer);
-    for (const figure of quoted) {
+    const answers = core.makeAnswer(response);
+    for (const figure of answers) {
       figure.setAttribute("role", "group");
       asOption(figure.lastChild, "answer");
     }
-    hideSame(made);
-    present(core.counted(answer), [...searched, ...quoted, ...made, ...titles], [moreElement()], above, quoted);
-    chooseFirst();
+    hideCommonBreadcrumb(rows);
+    showPanel(core.summary(response), [...queries, ...answers, ...rows, ...titles], [moreElement()], above, answers);
+    selectFirst();
   }
 
-  // Where all results are in the same place of their site, it says nothing.
-  function hideSame(rows) {
-    const places = rows.map((row) => row.querySelector("[part=breadcrumb]")).filter(Boolean);
-    if (places.length < 2 || new Set(places.map((place) => place.textContent)).size > 1) return;
-    for (const place of places) {
-      (place.nextSibling ?? place.previousSibling)?.remove(); // What separates it.
-      (place.parentElement.childNodes.length > 1 ? place : place.parentElement).remove();
+  // A breadcrumb that all results share does not help to choose one.
+  function hideCommonBreadcrumb(rows) {
+    const breadcrumbs = rows.map((row) => row.querySelector("[part=breadcrumb]")).filter(Boolean);
+    if (breadcrumbs.length < 2 || new Set(breadcrumbs.map((crumb) => crumb.textContent)).size > 1) return;
+    for (const crumb of breadcrumbs) {
+      (crumb.nextSibling ?? crumb.previousSibling)?.remove(); // The separator.
+      (crumb.parentElement.childNodes.length > 1 ? crumb : crumb.parentElement).remove();
     }
   }
 
   async function showStart() {
     await core.ready;
-    const isEmpty = () => !input.value.trim() && !life.signal.aborted && root.activeElement === input;
+    const isEmpty = () => !input.value.trim() && !mounted.signal.aborted && root.activeElement === input;
     const queries = settings.recent ? await recent.read(service) : [];
-    const clear = make("button", { type: "button", ...core.marksOf("clear") }, text("clear"));
+    const clear = make("button", { type: "button", ...core.langOf("clear") }, text("clear"));
     on(clear, "click", async () => {
       await recent.clear(service);
       input.focus();
       showStart();
     });
-    const offer = (popular) => {
-      const others = popular.filter((query) => !queries.includes(query));
-      present([], [...searches("recent", queries), ...searches("popular", others)], queries.length ? [clear] : []);
+    const showQueries = (popular) => {
+      const otherQueries = popular.filter((query) => !queries.includes(query));
+      showPanel([], [...searchGroup("recent", queries), ...searchGroup("popular", otherQueries)], queries.length ? [clear] : []);
     };
-    if (isEmpty()) offer([]);
+    if (isEmpty()) showQueries([]);
     const popular = await service.findPopular();
-    if (isEmpty() && !isPicked && popular.length) offer(popular);
+    if (isEmpty() && !isPicked && popular.length) showQueries(popular);
   }
 
-  // --- Searching.
+  // --- Searching
 
   function logIntent() {
-    clearTimeout(pause);
+    clearTimeout(intentTimer);
     if (intent === null) return;
     const { query, total } = intent;
     intent = null;
@@ -1393,385 +1392,384 @@ function build(BASE, host, settings) {
 
   function selected(event) {
     logIntent();
-    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return; // It opens elsewhere.
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return; // The link opens in another tab or window.
     hide();
   }
 
-  const turn = () => { input.dir = input.value ? "auto" : label.dir; };
+  const setDirection = () => { input.dir = input.value ? "auto" : label.dir; };
 
-  function answerFor(query) {
-    const kept = answers.get(query + core.bounds());
-    return kept && Date.now() - kept.at < ANSWERS_MS ? kept : null;
+  function cachedResponse(query) {
+    const cached = cachedResponses.get(query + core.currentFilters());
+    return cached && Date.now() - cached.at < RESPONSE_MAX_AGE_MS ? cached : null;
   }
 
   async function find(query, signal) {
-    const kept = answerFor(query);
-    if (kept) return kept;
-    const answer = await core.ask(query, { signal, suggestions: SUGGESTED });
-    const popular = answer.hits.length ? [] : await service.findPopular();
-    const found = { ...answer, popular: popular.filter((other) => other !== query), at: Date.now() };
-    answers.set(query + core.bounds(), found);
-    if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
-    return found;
+    const cached = cachedResponse(query);
+    if (cached) return cached;
+    const response = await core.search(query, { signal, suggestions: MAX_SUGGESTIONS });
+    const popular = response.hits.length ? [] : await service.findPopular();
+    const entry = { ...response, popular: popular.filter((other) => other !== query), at: Date.now() };
+    cachedResponses.set(query + core.currentFilters(), entry);
+    if (cachedResponses.size > MAX_CACHED_RESPONSES) cachedResponses.delete(cachedResponses.keys().next().value);
+    return entry;
   }
 
-  // What is typed is searched at once, then as often as the pace allows, and always in the end. An older response shows
-  // its rows only until a newer one comes.
-  const pace = makePace(service.lastTook, async (signal, giveUpOlder) => {
+  // Responses of older searches are shown until a newer response arrives.
+  const scheduler = makeScheduler(service.lastDuration, async (signal, cancelOlder) => {
     const query = input.value.trim();
-    const now = ++latest;
-    underWay = { query, answer: find(query, signal) };
+    const number = ++latestSearch;
+    currentSearch = { query, answer: find(query, signal) };
     try {
-      const answer = await underWay.answer;
-      if (now < shownFor || signal.aborted) return;
-      giveUpOlder();
-      showFor(now, query, answer);
+      const response = await currentSearch.answer;
+      if (number < shownSearch || signal.aborted) return;
+      cancelOlder();
+      showSearch(number, query, response);
     } catch (error) {
-      if (now !== latest || signal.aborted) return;
+      if (number !== latestSearch || signal.aborted) return;
       stopWaiting();
       fail(error);
     } finally {
-      if (underWay.query === query) underWay = {};
+      if (currentSearch.query === query) currentSearch = {};
     }
   });
 
-  function showFor(now, query, answer) {
-    shownFor = now;
+  function showSearch(number, query, response) {
+    shownSearch = number;
     stopWaiting();
-    show(answer);
-    if (query !== input.value.trim()) return waitForResults(); // What follows is on its way.
-    settling = setTimeout(() => core.emit("search", { query, total: answer.total, hits: answer.hits }), SETTLED_MS);
-    if (answer.isLogged) return;
-    intent = { query, total: answer.total };
-    pause = setTimeout(logIntent, PAUSE_MS);
+    showResponse(response);
+    if (query !== input.value.trim()) return waitForResults(); // A search for the current text follows.
+    searchEventTimer = setTimeout(() => core.emit("search", { query, total: response.total, hits: response.hits }), SEARCH_EVENT_DELAY_MS);
+    if (response.isLogged) return;
+    intent = { query, total: response.total };
+    intentTimer = setTimeout(logIntent, INTENT_DELAY_MS);
   }
 
   function waitForResults() {
-    waiting ||= setTimeout(() => {
-      if (list.hidden) say("wait");
+    waitTimer ||= setTimeout(() => {
+      if (list.hidden) showMessage("wait");
       else list.setAttribute("aria-busy", "true");
-      status.replaceChildren(...spoken("wait"));
-    }, SLOW_MS);
+      status.replaceChildren(...textNodes("wait"));
+    }, WAIT_MESSAGE_DELAY_MS);
   }
 
   function stopWaiting() {
-    clearTimeout(waiting);
-    waiting = 0;
+    clearTimeout(waitTimer);
+    waitTimer = 0;
   }
 
-  function search() {
-    for (const timer of [pause, settling]) clearTimeout(timer);
+  function startSearch() {
+    for (const timer of [intentTimer, searchEventTimer]) clearTimeout(timer);
     const query = input.value.trim();
     if (query.length < settings.min) {
-      stop();
+      cancelSearches();
       logIntent();
-      present([], [], []);
+      showPanel([], [], []);
       showStart();
       return;
     }
-    intent = null; // The visitor went on typing: what stood before was not it.
-    const kept = answerFor(query);
-    if (kept) {
-      stop();
-      showFor(latest, query, kept);
+    intent = null; // The visitor typed on, so the previous query was not the intended one.
+    const cached = cachedResponse(query);
+    if (cached) {
+      cancelSearches();
+      showSearch(latestSearch, query, cached);
       return;
     }
     waitForResults();
-    pace.ask();
+    scheduler.request();
   }
 
-  // Nothing that is on its way will be shown.
-  function stop() {
-    latest += 1;
-    pace.stop();
+  // Responses that arrive later are ignored.
+  function cancelSearches() {
+    latestSearch += 1;
+    scheduler.stop();
     stopWaiting();
-    clearTimeout(settling);
+    clearTimeout(searchEventTimer);
   }
 
-  // --- All results: on the page's own place for them, at the page's address for them, or here.
+  // --- The full view: in the page's element for it, at data-results-url, or in a dialog
 
-  function resultsAddress(query) {
-    const address = addressOf(settings.resultsUrl, document.baseURI);
-    if (!address) console.error("Site search: data-results-url must be a path or an http(s) address.");
-    else address.searchParams.set("q", query);
-    return address;
+  function resultsUrlFor(query) {
+    const url = parseUrl(settings.resultsUrl, document.baseURI);
+    if (!url) console.error("Site search: data-results-url must be a path or an http(s) URL.");
+    else url.searchParams.set("q", query);
+    return url;
   }
 
-  // Enter leads where the owner wants it to, to the first result of what was typed, or else to all results.
-  async function enter(query, modifiers) {
-    const isUnderWay = underWay.query === query;
-    if (!isUnderWay) stop();
-    const now = latest;
+  // Enter follows the owner's redirect, opens the first result, or else opens the full view.
+  async function submitQuery(query, modifiers) {
+    const isRunning = currentSearch.query === query;
+    if (!isRunning) cancelSearches();
+    const number = latestSearch;
     waitForResults();
-    // If the search fails, the view of all results says so.
-    const answer = await (isUnderWay ? underWay.answer : find(query)).catch(() => null);
-    if (now !== latest) return;
+    // If the search fails, the full view shows the error.
+    const response = await (isRunning ? currentSearch.answer : find(query)).catch(() => null);
+    if (number !== latestSearch) return;
     stopWaiting();
-    if (core.follow(answer, query)) return;
-    if (answer && choosesFirst()) {
-      showFor(now, query, answer);
-      if (chosen) return void press(chosen, modifiers);
+    if (core.redirect(response, query)) return;
+    if (response && selectsFirst()) {
+      showSearch(number, query, response);
+      if (selectedOption) return void click(selectedOption, modifiers);
     }
-    openFull(query);
+    openFullView(query);
   }
 
-  const press = (option, modifiers) => option.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ...modifiers }));
+  const click = (option, modifiers) => option.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ...modifiers }));
 
-  async function openFull(query) {
-    stop();
-    const now = latest;
+  async function openFullView(query) {
+    cancelSearches();
+    const number = latestSearch;
     core.remember(query);
-    const container = pageResults(host);
-    const address = !container && settings.resultsUrl && resultsAddress(query);
-    if (address) {
-      location.assign(address.href);
+    const container = resultsContainer(host);
+    const url = !container && settings.resultsUrl && resultsUrlFor(query);
+    if (url) {
+      location.assign(url.href);
       return;
     }
-    const slow = setTimeout(() => say("wait"), SLOW_MS);
+    const slow = setTimeout(() => showMessage("wait"), WAIT_MESSAGE_DELAY_MS);
     try {
-      view = await showFull(BASE, core, { container, query }, () => {
+      fullView = await showFull(BASE, core, { container, query }, () => {
         clearTimeout(slow);
-        if (now !== latest) return false;
+        if (number !== latestSearch) return false;
         hide();
         return true;
-      }) ?? view;
+      }) ?? fullView;
     } catch (error) {
       clearTimeout(slow);
       console.error(error);
-      if (now === latest) fail(new Refusal("away"));
+      if (number === latestSearch) fail(new SearchError("away"));
     }
   }
 
-  // --- Keys, focus, and the page around.
+  // --- Keys, focus, and the rest of the page
 
   on(input, "input", () => {
-    turn();
-    search();
+    setDirection();
+    startSearch();
   });
-  function resume() {
-    service.clientInfo().catch(() => {}); // Told when there is something to search for.
+  function reopen() {
+    service.clientInfo().catch(() => {}); // Loaded early. A failure is shown with the first search.
     if (!list.hidden || status.hasChildNodes()) {
-      open(true);
-      chooseFirst();
+      togglePanel(true);
+      selectFirst();
     } else if (!input.value.trim()) showStart();
-    else if (!latest) search(); // It was filled before.
+    else if (!latestSearch) startSearch(); // The field had a text before it got the focus.
   }
-  on(input, "focus", resume);
-  on(input, "click", () => { if (panel.hidden) resume(); }); // The field may have the focus still, such as after Escape.
+  on(input, "focus", reopen);
+  on(input, "click", () => { if (panel.hidden) reopen(); }); // The field may still have the focus, for example after Escape.
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     if ((event.key === "ArrowDown" || event.key === "ArrowUp") && options().length) {
       event.preventDefault();
-      open(true);
-      const all = options().filter(isSeen);
+      togglePanel(true);
+      const all = options().filter(isVisible);
       const step = event.key === "ArrowDown" ? 1 : -1;
-      const at = chosen ? all.indexOf(chosen) + step : step > 0 ? 0 : -1;
-      choose(all.at(at % all.length));
+      const index = selectedOption ? all.indexOf(selectedOption) + step : step > 0 ? 0 : -1;
+      selectOption(all.at(index % all.length));
       isPicked = true;
     } else if (event.key === "Enter") {
       event.preventDefault();
       const query = input.value.trim();
       const { ctrlKey, metaKey, shiftKey } = event;
-      if (isPicked && !panel.hidden) press(chosen, { ctrlKey, metaKey, shiftKey });
+      if (isPicked && !panel.hidden) click(selectedOption, { ctrlKey, metaKey, shiftKey });
       else if (query.length >= settings.min) {
         logIntent();
-        if (shiftKey) openFull(query);
-        else enter(query, { ctrlKey, metaKey });
+        if (shiftKey) openFullView(query);
+        else submitQuery(query, { ctrlKey, metaKey });
       }
     }
   });
   on(form, "submit", (event) => event.preventDefault());
   on(root, "keydown", (event) => {
-    // Safari ends a composition before its last key, which has this code.
+    // In Safari, the last key of a composition arrives after its end, with the code 229.
     if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || (!isModal && panel.hidden)) return;
     event.preventDefault();
     hide();
     if (!isModal) input.focus();
     event.stopPropagation();
   });
-  // Of what is typed here the page sees no target that is a field, and might take it for its shortcuts.
+  // The page can't see that the target of these keys is a field, and might take them for its shortcuts.
   for (const type of ["keydown", "keypress", "keyup"]) {
     on(root, type, (event) => { if (event.key?.length === 1 && !event.ctrlKey && !event.metaKey) event.stopPropagation(); });
   }
-  // The box keeps the focus while somebody presses a mouse button on a result.
+  // The field keeps the focus while a mouse button is pressed on a result.
   on(panel, "mousedown", (event) => event.preventDefault());
   on(host, "focusout", (event) => {
     if (host.contains(event.relatedTarget)) return;
     logIntent();
-    if (!isModal) open(false);
+    if (!isModal) togglePanel(false);
   });
-  on(document, "pointerdown", (event) => { if (!isModal && !event.composedPath().includes(host)) open(false); });
+  on(document, "pointerdown", (event) => { if (!isModal && !event.composedPath().includes(host)) togglePanel(false); });
   on(window, "pagehide", logIntent);
   on(window, "pageshow", (event) => { if (event.persisted) hide(); });
   on(document, "visibilitychange", () => { if (document.visibilityState === "hidden") logIntent(); });
-  on(document, "scroll", () => requestAnimationFrame(place), { capture: true, passive: true });
+  on(document, "scroll", () => requestAnimationFrame(positionPanel), { capture: true, passive: true });
   for (const target of [window, window.visualViewport]) {
-    if (target) on(target, "resize", () => requestAnimationFrame(() => { if (!panel.hidden) [place, fit].forEach((each) => each()); }));
+    if (target) on(target, "resize", () => requestAnimationFrame(() => { if (!panel.hidden) [positionPanel, fitRows].forEach((update) => update()); }));
   }
 
-  function start() {
+  function focusBox() {
     if (isModal && !dialog.open) {
-      showAbove(dialog);
+      openDialog(dialog);
       input.select();
     }
     input.focus();
   }
   if (isModal) {
-    on(opener, "click", start);
+    on(opener, "click", focusBox);
     on(dialog, "close", () => {
       logIntent();
-      open(false);
+      togglePanel(false);
     });
     on(dialog, "pointerdown", (event) => {
-      const at = dialog.getBoundingClientRect();
-      const isInside = event.clientX >= at.left && event.clientX <= at.right && event.clientY >= at.top && event.clientY <= at.bottom;
+      const area = dialog.getBoundingClientRect();
+      const isInside = event.clientX >= area.left && event.clientX <= area.right && event.clientY >= area.top && event.clientY <= area.bottom;
       if (event.target === dialog && !isInside) dialog.close();
     });
     on(dialog, "wheel", (event) => { if (event.target === dialog) event.preventDefault(); }, { passive: false });
   }
 
   function unmount() {
-    if (life.signal.aborted) return;
+    if (mounted.signal.aborted) return;
     logIntent();
-    stop();
-    for (const timer of [pause, telling]) clearTimeout(timer);
+    cancelSearches();
+    for (const timer of [intentTimer, announcementTimer]) clearTimeout(timer);
     hide();
-    life.abort();
-    view?.unmount();
+    mounted.abort();
+    fullView?.unmount();
     boxes.splice(boxes.indexOf(box), 1);
-    if (themed === undefined) delete host.dataset.theme;
-    else host.dataset.theme = themed;
+    if (originalTheme === undefined) delete host.dataset.theme;
+    else host.dataset.theme = originalTheme;
     root.adoptedStyleSheets = [];
-    root.replaceChildren(make("slot")); // What the page itself has there.
+    root.replaceChildren(make("slot")); // Shows the element's original content.
   }
 
-  // The page's place for results, which may come with a later page.
+  // A later page may add the element for the full view.
   let container = null;
-  function fillPlace() {
-    if (pageResults(host) === container) return;
-    container = pageResults(host);
-    if (container) showView();
+  function showInContainer() {
+    if (resultsContainer(host) === container) return;
+    container = resultsContainer(host);
+    if (container) showAddressedView();
   }
-  const showView = () =>
-    showFull(BASE, core, { container }, () => !life.signal.aborted).then((shown) => { view = shown ?? view; }, (error) => console.error(error));
-  fillPlace();
-  if (!container && isAddressed(settings)) showView();
+  const showAddressedView = () =>
+    showFull(BASE, core, { container }, () => !mounted.signal.aborted).then((opened) => { fullView = opened ?? fullView; }, (error) => console.error(error));
+  showInContainer();
+  if (!container && isAddressed(settings)) showAddressedView();
   else if (!isAddressed(settings)) {
     input.value = String(typedText.read());
-    turn();
+    setDirection();
   }
 
-  const box = { host, isModal, settings, fillPlace, start, toggle: () => (dialog?.open ? dialog.close() : start()), isOpen: () => Boolean(dialog?.open), unmount };
+  const box = { host, isModal, settings, fillPlace: showInContainer, start: focusBox, toggle: () => (dialog?.open ? dialog.close() : focusBox()), isOpen: () => Boolean(dialog?.open), unmount };
   boxes.push(box);
   return box;
 }
 
-// --- Keys of the page.
+// --- Keyboard shortcuts of the page
 
 const isTyping = (event) => {
   const target = event.composedPath()[0];
-  return target instanceof Element && (target.matches("input, textarea, select, [role=textbox], [role=combobox], [role=searchbox]") || target.isContentEditable || isClosed(target));
+  return target instanceof Element && (target.matches("input, textarea, select, [role=textbox], [role=combobox], [role=searchbox]") || target.isContentEditable || isClosedHost(target));
 };
 
-// A closed shadow root hides the field that has the focus: its host stands for it, which as a rule could not have the focus.
-const isClosed = (target) => !target.shadowRoot && target === document.activeElement
-  && (target.localName.includes("-") || (target.matches(HOSTS) && target.tabIndex < 0 && !target.hasAttribute("tabindex")));
-const HOSTS = "article, aside, blockquote, div, footer, h1, h2, h3, h4, h5, h6, header, main, nav, p, section, span";
+// A closed shadow root hides its focused field: the event's target is the host, an element that usually can't have the focus.
+const isClosedHost = (target) => !target.shadowRoot && target === document.activeElement
+  && (target.localName.includes("-") || (target.matches(SHADOW_HOSTS) && target.tabIndex < 0 && !target.hasAttribute("tabindex")));
+const SHADOW_HOSTS = "article, aside, blockquote, div, footer, h1, h2, h3, h4, h5, h6, header, main, nav, p, section, span";
 
-function answerKey(event) {
+function handleShortcut(event) {
   if (event.defaultPrevented || event.isComposing || event.repeat || event.altKey) return;
   const isCommand = event.ctrlKey !== event.metaKey && !event.shiftKey && event.key.toLowerCase() === "k";
   if (!isCommand && (event.key !== "/" || event.ctrlKey || event.metaKey)) return;
-  const ordered = boxes
+  const candidates = boxes
     .filter((box) => box.settings.shortcut && box.host.isConnected && (!isCommand || box.isModal))
-    .sort((one, other) => (one.host.compareDocumentPosition(other.host) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
-  const open = ordered.find((box) => box.isOpen());
+    .sort((first, second) => (first.host.compareDocumentPosition(second.host) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+  const open = candidates.find((box) => box.isOpen());
   if (open ? !isCommand : (!isCommand && isTyping(event)) || document.querySelector(":modal")) return;
-  const box = open ?? ordered.find((one) => one.host.getClientRects().length) ?? ordered[0];
+  const box = open ?? candidates.find((candidate) => candidate.host.getClientRects().length) ?? candidates[0];
   if (!box) return;
   event.preventDefault();
   box.toggle();
 }
 
-// --- The script: what it is loaded with, and what it gives to the page.
+// --- The script's attributes, and window.SiteSearch
 
 function attach(script) {
   const BASE = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
-  let given = { ...script.dataset };
-  const selector = given.target || "#site-search";
+  let attributes = { ...script.dataset };
+  const selector = attributes.target || "#site-search";
 
   window.SiteSearch ??= {
     mount(element, options = {}) {
       if (!(element instanceof Element)) throw new TypeError("SiteSearch.mount needs an element.");
-      const { unmount } = build(BASE, element, settingsOf({ key: given.key, ...options }));
+      const { unmount } = build(BASE, element, settingsOf({ key: attributes.key, ...options }));
       return { unmount };
     },
   };
 
-  // Frameworks run the scripts of each page again: the first goes on, with the attributes of the last.
-  const followers = (window[Symbol.for("site-search.followers")] ??= new Map());
+  // Frameworks run the scripts again for each page. The first run stays in charge and gets the newest attributes.
+  const updaters = (window[Symbol.for("site-search.followers")] ??= new Map());
   const name = `${BASE} ${selector}`;
-  if (followers.has(name)) {
-    followers.get(name)(given);
+  if (updaters.has(name)) {
+    updaters.get(name)(attributes);
     return;
   }
 
-  let settings = settingsOf(given);
-  const left = new WeakSet(); // Elements that were taken out of the page, which may put them back.
+  let settings = settingsOf(attributes);
+  const removedHosts = new WeakSet(); // Elements that the page removed and may insert again.
   let box = null;
-  let place = null; // The page's place for results, if they are all there is.
+  let filledContainer = null; // The element for the full view on a page without a box.
   let view = null;
 
   function fillPlace(container) {
     view?.unmount();
     view = null;
-    place = container;
-    showFull(BASE, makeCore(BASE, settings, container, () => {}), { container }, () => place === container)
-      .then((shown) => { view = shown ?? view; }, (error) => console.error(error));
+    filledContainer = container;
+    showFull(BASE, makeCore(BASE, settings, container, () => {}), { container }, () => filledContainer === container)
+      .then((opened) => { view = opened ?? view; }, (error) => console.error(error));
   }
 
-  // Pages that change without loading have another element then.
-  function follow() {
+  // Looks up the elements again, since frameworks replace them without loading a page.
+  function attachBox() {
     if (box && !box.host.isConnected) {
-      left.add(box.host);
+      removedHosts.add(box.host);
       box.unmount();
       box = null;
     }
     if (boxes.includes(box)) return box.fillPlace();
     const host = document.querySelector(selector);
-    const container = pageResults(host);
-    if (host && (!host.shadowRoot || left.delete(host))) box = build(BASE, host, settings);
-    else if (!host && container && container !== place) fillPlace(container);
+    const container = resultsContainer(host);
+    if (host && (!host.shadowRoot || removedHosts.delete(host))) box = build(BASE, host, settings);
+    else if (!host && container && container !== filledContainer) fillPlace(container);
   }
 
-  function renew(latest) {
-    if (JSON.stringify(latest) === JSON.stringify(given)) return;
-    given = latest;
-    settings = settingsOf(given);
+  function updateAttributes(newAttributes) {
+    if (JSON.stringify(newAttributes) === JSON.stringify(attributes)) return;
+    attributes = newAttributes;
+    settings = settingsOf(attributes);
     if (boxes.includes(box)) box = build(BASE, box.host, settings);
   }
 
   function start() {
     const host = document.querySelector(selector);
-    if (!given.key) {
-      if (host && !host.shadowRoot) console.warn("Site search: the script has no data-key; SiteSearch.mount can be given one.");
+    if (!attributes.key) {
+      if (host && !host.shadowRoot) console.warn("Site search: add data-key to the script, or pass a key to SiteSearch.mount.");
       return;
     }
-    if (!given.key.startsWith("svc_pub_")) {
-      console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
+    if (!attributes.key.startsWith("svc_pub_")) {
+      console.error("Site search: only a public key (svc_pub_…) may be used in a page.");
       return;
     }
-    if (!host && !pageResults(host)) console.error(`Site search: there is no element ${selector} to put the box into.`);
-    followers.set(name, renew);
-    checkAttributes(given);
-    follow();
-    let later = 0;
+    if (!host && !resultsContainer(host)) console.error(`Site search: the page has no element ${selector}.`);
+    updaters.set(name, updateAttributes);
+    checkAttributes(attributes);
+    attachBox();
+    let timer = 0;
     new MutationObserver(() => {
-      if (box && !box.host.isConnected) follow();
-      else later ||= setTimeout(() => {
-        later = 0;
-        follow();
-      }, FOLLOW_MS);
+      if (box && !box.host.isConnected) attachBox();
+      else timer ||= setTimeout(() => {
+        timer = 0;
+        attachBox();
+      }, FOLLOW_DELAY_MS);
     }).observe(document, { childList: true, subtree: true });
   }
 
@@ -1779,14 +1777,14 @@ function attach(script) {
   else start();
 }
 
-// A module is run once, however many elements ask for it, and is not told by which.
-const isOurs = (script) => /\/widget\.js$/.test(script.src.split(/[?#]/)[0]);
-const scripts = document.currentScript ? [document.currentScript] : [...document.querySelectorAll("script[type=module]")].filter(isOurs);
+// A module runs once, however many script elements refer to it, and can't see which one loaded it.
+const isBoxScript = (script) => /\/widget\.js$/.test(script.src.split(/[?#]/)[0]);
+const scripts = document.currentScript ? [document.currentScript] : [...document.querySelectorAll("script[type=module]")].filter(isBoxScript);
 if (scripts.length && scripts.every((script) => script.src)) {
   scripts.forEach(attach);
-  const shared = Symbol.for("site-search.keys"); // One answer to a key, however often the script is loaded.
-  if (!window[shared]) addEventListener("keydown", (window[shared] = answerKey));
+  const handlerName = Symbol.for("site-search.keys"); // One handler per page, however often the script is loaded.
+  if (!window[handlerName]) addEventListener("keydown", (window[handlerName] = handleShortcut));
 } else {
-  console.error('Site search: load the box by <script src="…/widget.js" data-key="svc_pub_…">; it cannot be imported or copied into a page.');
+  console.error('Site search: load the box with <script src="…/widget.js" data-key="svc_pub_…">. It cannot be imported or copied.');
 }
 })();

@@ -237,7 +237,7 @@ def test_paused_site_shows_a_message(server: Server, visitor: Visitor) -> None:
     visitor.open(customer.base_url, customer.public_key)
     customer.pause()
     visitor.type("lighthouse")
-    visitor.wait(lambda: visitor.told() == "Search is switched off at the moment.", "the message never came")
+    visitor.wait(lambda: visitor.told() == "Search is turned off.", "the message never came")
 
 
 def test_invalidated_engine_key_is_renewed(server: Server, visitor: Visitor) -> None:

@@ -41,7 +41,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
 
 WORDS = [
     ({"matched": "corrected", "corrected_query": "opening"}, "Showing results for “opening”: 7 results"),
-    ({"matched": "some"}, "No page has all these words; with some of them: 7 results"),
+    ({"matched": "some"}, "No page matches all words. Pages with some of them: 7 results"),
     ({}, "7 results"),
 ]
 

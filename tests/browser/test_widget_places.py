@@ -200,7 +200,7 @@ class TestContext:
         stub.answers[SEARCH] = [(200, NOTHING), (200, FOUND)]
         data = 'data-context="version,lang" data-filters="section = a OR section = b"'
         open_page(stub, visitor, data, attributes='lang="en"', body=VERSION)
-        finds(visitor, "Nothing in 2.1, en, but elsewhere: 7 results")
+        finds(visitor, "No results in 2.1, en. Results elsewhere: 7 results")
         assert self.asked(stub) == [
             ['(section = a OR section = b) AND "version" IN ["2.1"] AND "lang" IN ["en"]'],
             ["section = a OR section = b"],
@@ -210,7 +210,7 @@ class TestContext:
         problem = {"message": "No document has a field 'version'.", "code": "invalid_search_filter"}
         stub.answers[SEARCH] = [(400, problem), (200, FOUND)]
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
-        finds(visitor, "Nothing in 2.1, but elsewhere: 7 results")
+        finds(visitor, "No results in 2.1. Results elsewhere: 7 results")
 
     def test_no_results_in_any_context_shows_the_usual_message(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, NOTHING)]
@@ -336,7 +336,7 @@ class TestInTheFullView:
         reader.finds("1 result")
         assert reader.values() == {"Version": {"2.0": 1}}
         reader.go("/index.html?q=floppies")
-        reader.finds("Nothing in 2.0, but elsewhere: 1 result")
+        reader.finds("No results in 2.0. Results elsewhere: 1 result")
         assert reader.values() == {"Version": {"1.0": 1}}
         assert [found.text for found in reader.seen(".badge")] == ["1.0"]
 
@@ -345,7 +345,7 @@ class TestInTheFullView:
         body = '<meta name="site-search:version" content="2.0">'
         reader.open_at(manual, "/index.html", body=body, data='data-context="version"')
         reader.type("diskettes")
-        reader.wait(lambda: reader.told() == "Nothing in 2.0, but elsewhere: 1 result", "it never came")
+        reader.wait(lambda: reader.told() == "No results in 2.0. Results elsewhere: 1 result", "it never came")
         assert [found.text for found in reader.inside(".section .title")] == ["Media"]
         assert manual.used_today() == used + 1
         reader.wait(lambda: manual.searched().get("diskettes") == 1, "the search was not recorded")

@@ -112,7 +112,9 @@ class TestDocumentation:
     """docs/search-box.md lists everything that the script supports, and nothing else."""
 
     def test_documentation_lists_all_attributes_and_options(self) -> None:
-        settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))
+        body = re.search(r"const settingsOf = .*?\n\}\);", TEXT, re.DOTALL)
+        assert body is not None
+        settings = set(re.findall(r"\boptions\.(\w+)", body[0])) | {"target"}
         attributes = {re.sub(r"-(\w)", lambda match: match[1].upper(), name) for name in _rows("data-([a-z-]+)")}
         functions = set(_rows(r"(texts|clientInfo|transform|onSelect|renderHit)"))
         assert attributes | functions == settings
@@ -126,7 +128,7 @@ class TestDocumentation:
         assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colors[1]), "font", "radius"}
 
     def test_documentation_lists_all_parts(self) -> None:
-        made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))
+        made = set(re.findall(r'(?:\bpart: |\bspanOf\()"(\w+)"', TEXT + RESULTS_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
     def test_documentation_and_designer_list_all_texts(self) -> None:
