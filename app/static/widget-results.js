@@ -564,7 +564,7 @@ function makeView(core, container) {
       const row = make("li", { class: "hit", part: "hit" }, ...details.splice(0, isIcon ? 1 : 0), link, ...details);
       const sections = core.makeSections(hit, position + 1, response);
       if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((section) => make("li", {}, section))));
-      for (const link of [link, ...sections]) rememberFocus(link, position);
+      for (const followed of [link, ...sections]) rememberFocus(followed, position);
       list.append(row);
     }
   }
