@@ -1,6 +1,6 @@
 #!/bin/sh
-# Take a snapshot on every node once a day, keep the last seven, and say so when one did not arrive.
-# Typesense answers "success" for a folder it cannot write to as well, so the files are looked for.
+# Take a snapshot on every node once a day, keep the last seven, and report missing snapshots.
+# Typesense reports success even for a folder that it cannot write to, so check that the files exist.
 set -u
 while true; do
     name=$(date -u +%Y%m%dT%H%M%SZ)
