@@ -1,6 +1,6 @@
 """Crawls of installed documentation through a running service: `python .ci/crawl.py`. It takes about three minutes.
 
-A first run, a second one that fetches no body, a page that went, and a killed run; see benchmarks/crawl.py.
+It crawls once, crawls again without fetching bodies, removes a page, and kills a run; see benchmarks/crawl.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = Path("/usr/share/doc/python-sqlalchemy-doc/html")
 
 
 def install() -> None:
-    """Install the documentation if it is not there."""
+    """Install the documentation unless it is installed."""
     if FOLDER.is_dir():
         return
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -23,7 +23,7 @@ from app.crawl.fetch.values import Fetched, NotIndexed
 
 FOLDERS = ("wellformed", "illformed", "encoding", "entities")
 HOST = "http://127.0.0.1:8097/tests/"
-"""Where the expectations have the files."""
+"""URL of the files in the expectations."""
 HEADER = re.compile(r"(?m)^Header:\s+([^:\n]+):(.*)$")
 EXPECTATION = re.compile(r"Description:\s*(.*?)\s*Expect:\s*(.*)\s*-->")
 ENCODINGS = {
@@ -34,13 +34,13 @@ ENCODINGS = {
 
 
 def text_of(body: bytes) -> str:
-    """What a person reads in a file, for its comment."""
+    """Decode a file, which has its expectation in a comment."""
     encoding = next((name for start, name in ENCODINGS.items() if body.startswith(start)), "utf-8")
     return body.decode(encoding, "ignore")
 
 
 def expected_pages(expectation: str) -> list[str] | None:
-    """The addresses of entries' pages that an expectation names; ``None`` if it is about something else."""
+    """Return the URLs of entries' pages in an expectation; ``None`` if it is about something else."""
     found: list[str] | None = None
     for node in ast.walk(ast.parse(expectation.strip(), mode="eval")):
         if isinstance(node, ast.Compare) and re.fullmatch(
@@ -53,7 +53,7 @@ def expected_pages(expectation: str) -> list[str] | None:
 
 
 def read_as(kind: str, read: Callable[[Fetched], tuple[str, ...]], fetched: Fetched) -> tuple[str, ...] | str:
-    """The addresses that a file lists, or why it cannot be read."""
+    """Return the URLs that a file lists, or why it cannot be read."""
     try:
         return read(fetched)
     except NotIndexed as error:
@@ -61,38 +61,41 @@ def read_as(kind: str, read: Callable[[Fetched], tuple[str, ...]], fetched: Fetc
 
 
 def differences(path: Path, name: str, headers: dict[str, str]) -> Iterator[str]:
-    """What is otherwise than expected, of a file that comes with these headers."""
+    """Yield the differences from the expectation of a file that is sent with these headers."""
     body = path.read_bytes()
     match = EXPECTATION.search(text_of(body))
     if match is None:
-        yield "its expectation was not understood"
+        yield "the expectation could not be parsed"
         return
     fetched = Fetched(HOST + name, 200, headers, body)
     pages = read_as("feed", read_feed, fetched)
     listed = read_as("sitemap", lambda file: read_sitemap(file).pages, fetched)
-    yield from (answer for answer in (pages, listed) if isinstance(answer, str))
+    yield from (reason for reason in (pages, listed) if isinstance(reason, str))
     if pages != listed and isinstance(pages, tuple) and isinstance(listed, tuple):
         yield f"as a feed {pages}, as a sitemap {listed}"
     expected = expected_pages(match[2])
     if expected == [] and pages:
-        yield f"{pages} where there are none"
+        yield f"{pages} instead of no pages"
     for url in expected or []:
         if normalize_url(url, HOST) not in pages:
             yield f"{pages} without {url}"
 
 
 def outcome(path: Path, name: str) -> str | None:
-    """What is otherwise than expected of a file, if anything.
+    """Return the differences from a file's expectation, or ``None``.
 
-    A file without headers of its own is asked for as a file, and as servers send feeds.
+    A file that specifies no headers is read once without headers, and once as servers send feeds.
     """
     headers = {key.strip().lower(): value.strip() for key, value in HEADER.findall(text_of(path.read_bytes()))}
-    sent = [headers] if "content-type" in headers else [headers, {**headers, "content-type": "text/xml"}]
-    return "; ".join(dict.fromkeys(found for each in sent for found in differences(path, name, each))) or None
+    header_sets = [headers] if "content-type" in headers else [headers, {**headers, "content-type": "text/xml"}]
+    return (
+        "; ".join(dict.fromkeys(difference for sent in header_sets for difference in differences(path, name, sent)))
+        or None
+    )
 
 
 def main(folder: Path) -> int:
-    """Read all files; gives how many came out otherwise than expected."""
+    """Read all files. Returns the number of unexpected outcomes."""
     found = {str(path.relative_to(folder)): path for part in FOLDERS for path in sorted((folder / part).rglob("*.xml"))}
     others = not_run(folder, "test_*.py", ()) | not_run(folder, "*/", FOLDERS)
     return judge("feedparser", {name: outcome(path, name) for name, path in found.items()} | others)

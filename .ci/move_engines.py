@@ -1,4 +1,4 @@
-"""Real documents moved from the embedded engine to a real Typesense and back, under load: none lost, no failed search.
+"""Move real documents from the embedded engine to a real Typesense and back under load, and lose no document or search.
 
 python .ci/move_engines.py DATA
 """
@@ -41,21 +41,21 @@ def main(data: Path) -> int:
             session = requests.Session()
             session.headers["Authorization"] = f"Bearer {key}"
             index(server, session, documents)
-            before = everything(server, session)
+            before = all_documents(server, session)
             assert len(before) == len(documents)
             for target in ("typesense", "tantivy"):
                 with searches(server, key) as load:
                     print(server.flask("search", "move", "--to", target, "--json").strip())
                 assert load["failed"] == [], load["failed"][:3]
                 assert load["done"] > 0
-                assert everything(server, session) == before, "not the same documents"
-                print(f"moved to {target} during {load['done']} searches, none failed, same documents")
+                assert all_documents(server, session) == before, "the documents differ"
+                print(f"moved to {target} during {load['done']} searches: none failed, and the documents are the same")
     print("2 passed, 0 failed")
     return 0
 
 
-def everything(server: Server, session: requests.Session) -> dict[str, Any]:
-    """Every document that a search for all of them finds, by id."""
+def all_documents(server: Server, session: requests.Session) -> dict[str, Any]:
+    """Return all documents by ID, as a search for all of them finds them."""
     found: dict[str, Any] = {}
     offset = 0
     while True:
@@ -70,7 +70,7 @@ def everything(server: Server, session: requests.Session) -> dict[str, Any]:
 
 @contextmanager
 def searches(server: Server, key: str) -> Any:
-    """Two clients search all the time; what was not answered well is in ``failed``."""
+    """Search continuously with two clients. The value's ``failed`` lists the failed searches."""
     load: dict[str, Any] = {"done": 0, "failed": []}
     stop = threading.Event()
 

@@ -1,6 +1,6 @@
-"""Break the code at random places, one at a time, and run what names the module: SEED COUNT [all] [FOLDER...].
+"""Break the code at random places, one at a time, and run the tests of the module: SEED COUNT [all] [FOLDER...].
 
-"all": then all fast tests; FOLDER: only places in these.
+"all" also runs all fast tests; FOLDER limits the places to these folders.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The packages that pip would install, read from its report on standard input; nothing if all is as new as allowed."""
+"""Print the packages that pip would update, from its report on standard input. Prints nothing if all are up to date."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The documentation, found by the words that people use, on the site that ``make demo`` fills.
+"""Search the documentation of ``make demo`` for queries that people use, and check the results.
 
     python .ci/own_docs.py DATA
 
-DATA holds ``own-docs/queries.tsv``: queries, and the pages of which one should be among the first three hits.
+DATA contains ``own-docs/queries.tsv``: queries, each with the pages of which one should be among the first three hits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tests.commands.test_demo import BASE_URL, prepare
 from tests.conftest import close_app, make_app, make_settings
 
 FIRST = 3
-LEAST = 38
+MIN_FOUND = 38
 
 
 def page_with(place: str) -> str:
-    """Return the page that has a section today: ``search.md#Meaning`` -> ``tuning``."""
+    """Return the page that now contains a section: ``search.md#Meaning`` -> ``tuning``."""
     file, _, heading = place.partition("#")
     name = file.removesuffix(".md")
     moved = MOVED_SECTIONS.get(name, {}).get(anchor_of(heading), name)
@@ -49,8 +49,8 @@ def main(data: Path) -> None:
         close_app(app)
     print("\n".join(misses))
     found = len(rows) - 1 - len(misses)
-    print(f"{found} of {len(rows) - 1} queries have their page among the first {FIRST}")
-    assert found >= LEAST, f"at least {LEAST} should"
+    print(f"{found} of {len(rows) - 1} queries find their page among the first {FIRST} hits")
+    assert found >= MIN_FOUND, f"at least {MIN_FOUND} are required"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Real documents through a running service: indexed in bulk, found by every worker, there after kill -9, well ranked.
+"""Index real documents in a running service: every worker finds them, they survive kill -9, and ranking is good.
 
     python .ci/real_documents.py DATA
 
-DATA holds ``digital-gov/documents.jsonl.gz`` and queries with judgments beside it; see benchmarks/relevance.py.
+DATA contains ``digital-gov/documents.jsonl.gz`` and queries with judgments beside it; see benchmarks/relevance.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_documents(path: Path) -> list[dict[str, Any]]:
 
 
 def register(server: Server) -> str:
-    """An account with a site; gives its private key."""
+    """Create an account with a site. Returns its private key."""
     person = requests.Session()
     answer = person.post(
         f"{server.base_url}/register",
@@ -73,12 +73,14 @@ def index(server: Server, session: requests.Session, documents: list[dict[str, A
         answer = session.post(f"{server.base_url}/api/v1/index/bulk", json={"documents": batch}, timeout=120)
         assert answer.status_code == 200, answer.text
         assert answer.json()["indexed"] == len(batch)
-        assert count(server, session.headers["Authorization"]) == start + len(batch), "not found by the next request"
+        assert count(server, session.headers["Authorization"]) == start + len(batch), (
+            "the next request does not find all documents"
+        )
     print(f"{len(documents)} documents indexed in batches of {BATCH}")
 
 
 def count(server: Server, authorization: Any) -> int:
-    """How many documents a new connection, so perhaps another worker, finds."""
+    """Count the documents over a new connection, which another worker may serve."""
     answer = requests.get(
         f"{server.base_url}/v1/search?q=*&limit=1", headers={"Authorization": authorization}, timeout=30
     )
@@ -89,11 +91,11 @@ def count(server: Server, authorization: Any) -> int:
 def found_by_every_worker(server: Server, key: str, documents: list[dict[str, Any]]) -> None:
     counts = {count(server, f"Bearer {key}") for _ in range(20)}
     assert counts == {len(documents)}, counts
-    print("every worker finds all of them")
+    print("every worker finds all documents")
 
 
 def survives_kill(server: Server, key: str, session: requests.Session, documents: list[dict[str, Any]]) -> None:
-    """kill -9 of every process in the middle of writing: what was acknowledged is there after a restart."""
+    """Kill all processes during writes; acknowledged documents must exist after a restart."""
     for moment in (0.0, 0.05, 0.2, 0.5, 1.0):
         acknowledged: list[str] = []
         writer = threading.Thread(target=write_until_dead, args=(server, key, moment, acknowledged))
@@ -106,14 +108,14 @@ def survives_kill(server: Server, key: str, session: requests.Session, documents
         assert total >= len(documents) + len(acknowledged), (total, len(documents), len(acknowledged))
         for document_id in acknowledged:
             assert remove(server, session, document_id) == 200, document_id
-        # The one in flight may be there or not, or may have been stored and be indexed with the next write.
+        # The document in flight may exist or not, or may be stored and be indexed with the next write.
         assert remove(server, session, f"extra-{moment}-{len(acknowledged)}") in (200, 404)
         assert count(server, f"Bearer {key}") == len(documents)
-    print("kill -9 at five moments lost nothing that was acknowledged")
+    print("kill -9 at five moments lost no acknowledged document")
 
 
 def remove(server: Server, session: requests.Session, document_id: str) -> int:
-    """Delete a document; gives the status."""
+    """Delete a document. Returns the status code."""
     url = f"{server.base_url}/api/v1/index/destroy"
     return session.delete(url, params={"id": document_id}, timeout=60).status_code
 
@@ -140,15 +142,15 @@ def update_replaces(server: Server, session: requests.Session, document: dict[st
     assert hit["id"] == document["id"]
     assert hit["content"] == "New."
     assert hit["excerpt"] == ""
-    print("an update replaces the whole document")
+    print("an update replaces the complete document")
 
 
 def relevance_holds(server: Server, key: str, data: Path) -> None:
-    """No row falls below its floor or the best of the other systems."""
+    """Check that no row of the table is below its minimum or below the best of the other systems."""
     options = ("--url", server.base_url, "--key", key, "--floors", str(FLOORS))
     done = subprocess.run([sys.executable, "-m", "benchmarks.relevance", str(data), *options], cwd=PROJECT, check=False)
-    assert done.returncode == 0, "relevance has fallen; see above"
-    print("every row of the relevance table is at its floor or above")
+    assert done.returncode == 0, "relevance is below a minimum; see above"
+    print("no row of the relevance table is below its minimum")
 
 
 if __name__ == "__main__":

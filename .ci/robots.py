@@ -1,5 +1,5 @@
-"""Google's public tests of robots.txt, run against our rules: `.ci/robots.py FOLDER`, where FOLDER holds
-`google-robotstxt` (robots_test.cc) and `google-robotstxt-spec-test` (*.textproto) as their repositories have them."""
+"""Google's public tests of robots.txt, run against our rules: `.ci/robots.py FOLDER`, where FOLDER contains
+checkouts of `google-robotstxt` (robots_test.cc) and `google-robotstxt-spec-test` (*.textproto)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.robots import RobotsRules
 
-LEFT_OUT = {
-    "GoogleOnly_SystemTest": "asks without an address or a name, which the crawler always has",
-    "ID_VerifyValidUserAgentsToObey": "asks which names a crawler may have; ours has one",
-    "GoogleOnly_LineTooLong": "cuts lines at 16 KiB, which RFC 9309 does not ask for",
-    "GoogleOnly_IndexHTMLisDirectory": "takes index.html for its folder, which RFC 9309 does not ask for",
-    "ID_LinesNumbersAreCountedCorrectly": "asks what its own parser counts; line ends are in the other suite",
-    "ID_UTF8ByteOrderMarkIsSkipped": "asks what its own parser counts; byte order marks are in the other suite",
-    "ID_NonStandardLineExample_Sitemap": "asks its own parser; tests/crawl/fetch/test_robots.py has ours",
-    "TestGetPathParamsQuery": "tests a function of its own",
-    "TestMaybeEscapePattern": "tests a function of its own",
-    "index-page.textproto": "takes index.html for its folder, which RFC 9309 does not ask for",
+SKIPPED_TESTS = {
+    "GoogleOnly_SystemTest": "has no URL or user agent, which the crawler always has",
+    "ID_VerifyValidUserAgentsToObey": "checks which names a crawler may have; ours has one fixed name",
+    "GoogleOnly_LineTooLong": "truncates lines at 16 KiB, which RFC 9309 does not require",
+    "GoogleOnly_IndexHTMLisDirectory": "treats index.html as its folder, which RFC 9309 does not require",
+    "ID_LinesNumbersAreCountedCorrectly": "tests statistics of its parser; the other suite covers line endings",
+    "ID_UTF8ByteOrderMarkIsSkipped": "tests statistics of its parser; the other suite covers byte order marks",
+    "ID_NonStandardLineExample_Sitemap": "tests its parser; tests/crawl/fetch/test_robots.py tests ours",
+    "TestGetPathParamsQuery": "tests an internal function",
+    "TestMaybeEscapePattern": "tests an internal function",
+    "index-page.textproto": "treats index.html as its folder, which RFC 9309 does not require",
 }
-"""Tests and files of which nothing applies, and why."""
+"""Tests and files that do not apply at all, and why."""
 
 TOKEN = re.compile(r"[A-Za-z_-]+")
 
@@ -36,7 +36,7 @@ STRINGS = rf"{STRING}(?:\s*{STRING})*"
 
 
 class Case(NamedTuple):
-    """One question: may this agent fetch this address?"""
+    """Whether a user agent may fetch a URL, according to a test."""
 
     place: str
     robots_txt: bytes
@@ -46,26 +46,26 @@ class Case(NamedTuple):
 
 
 def inapplicable(case: Case) -> str | None:
-    """Why a question does not apply, if it does not."""
+    """Return why a case does not apply, or ``None`` if it does."""
     if not TOKEN.fullmatch(case.agent):
-        return "asks with a name that no crawler may have"
+        return "the user agent is not a valid crawler name"
     if not case.url or not case.url.isascii():
-        return "asks for an address that is none, or is not percent-encoded, as the crawler's are"
+        return "the URL is empty or not percent-encoded, unlike the crawler's URLs"
     if b"%62%61%7A" in case.robots_txt:
-        return "keeps percent-encoded letters apart from letters, which RFC 9309 decodes (section 2.2.2)"
+        return "distinguishes letters from percent-encoded letters, which RFC 9309 decodes (section 2.2.2)"
     if case.url.endswith("/robots.txt"):
-        return "asks for robots.txt itself, which RFC 9309 allows whatever it says"
+        return "the URL is robots.txt itself, which RFC 9309 always allows"
     return None
 
 
 def text_of(literals: str) -> bytes:
-    """The bytes of adjacent string literals."""
+    """Return the bytes of adjacent string literals."""
     found = re.findall(STRING, literals)
     return b"".join(literal[1:-1].encode().decode("unicode_escape").encode("latin-1") for literal in found)
 
 
 def textproto_cases(path: Path) -> Iterator[Case]:
-    """The questions of a file of the specification's tests."""
+    """Yield the cases of a file of the specification's tests."""
     text = re.sub(r"(?m)^\s*#.*$", "", path.read_text())
     robots_txt, url, agent = b"", "", ""
     for match in re.finditer(
@@ -87,15 +87,15 @@ QUESTION = rf"EXPECT_(TRUE|FALSE)\(\s*IsUserAgentAllowed\(\s*({STRINGS}|\w+),\s*
 
 
 def unit_test_cases(path: Path) -> Iterator[Case]:
-    """The questions of the C++ tests, but of those left out.
+    """Yield the cases of the C++ tests that apply.
 
     Raises:
-        ValueError: There is one that was not understood.
+        ValueError: A case could not be parsed.
     """
     _, *tests = re.split(r"(?m)^TEST\(RobotsUnittest, ", path.read_text())
     for test in tests:
         name = test.partition(")")[0]
-        if name in LEFT_OUT:
+        if name in SKIPPED_TESTS:
             continue
         values: dict[str, bytes] = {}
         understood = 0
@@ -110,31 +110,31 @@ def unit_test_cases(path: Path) -> Iterator[Case]:
             yield Case(name, robots_txt, agent.decode(), url.decode(), match[3] == "TRUE")
         questions = test.count("IsUserAgentAllowed(")
         if understood != questions:
-            raise ValueError(f"{name}: {understood} of {questions} questions were understood")
+            raise ValueError(f"{name}: {understood} of {questions} cases could be parsed")
 
 
 def main(folder: Path) -> int:
-    """Ask all questions; gives how many were answered otherwise."""
+    """Check all cases. Returns the number of failures."""
     spec = folder / "google-robotstxt-spec-test/src/main/resources/CTC"
     cases = list(unit_test_cases(folder / "google-robotstxt/robots_test.cc"))
     for path in sorted(spec.glob("*/*.textproto")):
-        if path.name not in LEFT_OUT:
+        if path.name not in SKIPPED_TESTS:
             cases += textproto_cases(path)
     passed, failed = 0, 0
-    left_out: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for case in cases:
         if (why := inapplicable(case)) is not None:
-            left_out[why] += 1
+            skipped[why] += 1
         elif RobotsRules.read(case.robots_txt, case.agent).allows(normalize_url(case.url)) == case.allowed:
             passed += 1
         else:
             failed += 1
             print(f"FAILED: {case}")
-    for name, why in LEFT_OUT.items():
-        print(f"left out: {name}: {why}")
-    for why, count in left_out.items():
-        print(f"left out: {count} questions: {why}")
-    print(f"{passed} of Google's questions about robots.txt are answered as expected, {failed} otherwise.")
+    for name, why in SKIPPED_TESTS.items():
+        print(f"skipped: {name}: {why}")
+    for why, count in skipped.items():
+        print(f"skipped: {count} cases: {why}")
+    print(f"{passed} of Google's cases for robots.txt passed, {failed} failed.")
     return failed or not passed
 
 

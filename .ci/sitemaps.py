@@ -1,9 +1,9 @@
-"""The sites of ultimate-sitemap-parser's tests, read by us: `.ci/sitemaps.py FOLDER`, where FOLDER holds
-`ultimate-sitemap-parser` as its repository has it.
+"""The tests of ultimate-sitemap-parser, run against our crawler: `.ci/sitemaps.py FOLDER`, where FOLDER contains
+a checkout of `ultimate-sitemap-parser`.
 
-Its tests are run unchanged. What they import of their package is ours: sites are read by the crawler's functions, and
-compared are the addresses of pages and of files that cannot be read. Titles, dates and priorities are not, since a
-crawl takes them from pages."""
+The tests run unchanged, but import replacements that call the crawler's functions. The comparison
+covers the URLs of pages and of unreadable files. It ignores titles, dates, and priorities, since a
+crawl reads them from pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.crawl.fetch.values import Fetched, NotIndexed, http_reason
 
 
 class Page:
-    """A page of a sitemap: its address."""
+    """A page of a sitemap, identified by its URL."""
 
     def __init__(self, url: str, **_: object):
         self.url = normalize_url(url)
@@ -54,13 +54,13 @@ class Node:
         return repr(vars(self))
 
     def all_pages(self) -> Iterator[Page]:
-        """Pages of the files below, one after the other."""
+        """Yield the pages of this file and the files below."""
         yield from self.pages
         for node in self.sub_sitemaps:
             yield from node.all_pages()
 
     def failures(self) -> Iterator[str]:
-        """Addresses of the files that cannot be read."""
+        """Yield the URLs of the files that cannot be read."""
         if self.failed:
             yield self.url
         for node in self.sub_sitemaps:
@@ -68,7 +68,7 @@ class Node:
 
 
 def fetch(url: str, **_: object) -> Fetched:
-    """Fetch from the site of the test, which ``requests`` is told."""
+    """Fetch from the test's site, which is mocked in ``requests``."""
     response = requests.get(url, timeout=10)
     if response.status_code != 200:
         raise NotIndexed(http_reason(response.status_code), response.reason)
@@ -77,19 +77,19 @@ def fetch(url: str, **_: object) -> Fetched:
 
 
 def sitemap_node(url: str) -> Node:
-    """A sitemap with all that it lists."""
+    """Return a sitemap with the files and pages that it lists."""
     try:
         sitemap = read_sitemap(fetch(url))
     except NotIndexed as error:
         return Node(url, reason=error.message)
-    return Node(url, [sitemap_node(further) for further in sitemap.sitemaps], [Page(page) for page in sitemap.pages])
+    return Node(url, [sitemap_node(url) for url in sitemap.sitemaps], [Page(page) for page in sitemap.pages])
 
 
 def site_node(homepage_url: str) -> Node:
-    """A site's sitemaps: those that its robots.txt names, and the usual one if there is one.
+    """Return a site's sitemaps: those in its robots.txt, and /sitemap.xml if it exists.
 
     Raises:
-        AssertionError: All in one walk, as a crawl reads them, they give other pages than one by one.
+        AssertionError: A walk through all sitemaps, as in a crawl, finds different pages than reading each of them.
     """
     home = normalize_url(homepage_url)
     try:
@@ -107,7 +107,7 @@ def site_node(homepage_url: str) -> Node:
 
 
 def install_as_theirs(folder: Path) -> None:
-    """Let the tests import our functions under the names of their package."""
+    """Let the tests import our functions under their package's names."""
     kinds = ("IndexRobotsTxt", "PagesXML", "IndexXML", "Invalid", "PagesText", "IndexWebsite", "PagesRSS", "PagesAtom")
     names: dict[str, dict[str, Any]] = {
         "usp.log": {"create_logger": lambda _: None},
@@ -128,7 +128,7 @@ def install_as_theirs(folder: Path) -> None:
 
 
 class Outcomes(unittest.TestResult):
-    """What became of each test."""
+    """The outcome of each test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class Outcomes(unittest.TestResult):
 
 
 def main(folder: Path) -> int:
-    """Run the tests; gives how many came out otherwise than expected."""
+    """Run the tests. Returns the number of unexpected outcomes."""
     install_as_theirs(folder)
     result = Outcomes()
     unittest.defaultTestLoader.loadTestsFromName("tests.test_tree").run(result)
