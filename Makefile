@@ -1,4 +1,4 @@
-# `make` or `make help` lists what there is.
+# `make` or `make help` lists the targets.
 PYTHON ?= python3
 VENV ?= .venv
 # LOCK= installs the newest versions that pyproject.toml allows.
@@ -6,17 +6,17 @@ LOCK ?= requirements.lock
 export HOST PORT DATA_DIR
 
 BIN := $(VENV)/bin
-# EXTRAS=redis,postgresql,fastembed adds the package with which texts are searched by meaning.
+# EXTRAS=redis,postgresql,fastembed adds a package for semantic search.
 EXTRAS ?= redis,postgresql
 DEV_EXTRAS := $(EXTRAS),dev
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 SITE_SEARCH := $(BIN)/site-search
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
-# By variables, not --constraint: so they hold for what builds this package, too (the second one since pip 25.3).
+# Variables rather than --constraint, so that the lock file also applies to build dependencies (since pip 25.3, the second one).
 PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
 install = @echo "Installing packages: about a minute …"; $(PIP) install --editable '.[$(1)]' || { \
-	echo "Packages could not be installed; see above. The package index must be reachable: behind a proxy, set HTTPS_PROXY; for an index of your own, PIP_INDEX_URL." >&2; exit 1; }
+	echo "Packages could not be installed; see above. The package index must be reachable. Behind a proxy, set HTTPS_PROXY; for your own index, set PIP_INDEX_URL." >&2; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test test-all test-live lint bench relevance lock outdated openapi examples widget icons clean
@@ -40,17 +40,17 @@ $(DEV_STAMP): pyproject.toml setup.py $(LOCK) | $(BIN)/pip
 	$(call install,$(DEV_EXTRAS))
 	@touch $(STAMP) $@
 
-demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
+demo: $(STAMP)  ## Start the service with a demo account, site, keys, and documents
 	@exec $(SITE_SEARCH) demo
 
-run: $(STAMP)  ## Serve
+run: $(STAMP)  ## Start the service
 	@exec $(SITE_SEARCH) serve
 
 test: $(DEV_STAMP)  ## Run all tests except the slow ones
 	@$(if $(ARGS),,echo "Running the tests. This takes a few minutes on two cores …")
 	$(PYTEST) -m "not (slow or live or browser or clients or npm or service or deploy)" $(ARGS)
 
-test-all: $(DEV_STAMP)  ## Run all tests that do not need servers
+test-all: $(DEV_STAMP)  ## Run all tests that need no servers
 	$(PYTEST) $(ARGS)
 
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
@@ -67,8 +67,8 @@ lint: $(DEV_STAMP)  ## Check style, types, import directions, and dead code
 bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py
 
-relevance: $(DEV_STAMP)  ## Measure relevance on the sets in DATA (see benchmarks/relevance.py)
-	@test -n "$(DATA)" || { echo "Specify the folder of the sets: make relevance DATA=…"; exit 1; }
+relevance: $(DEV_STAMP)  ## Measure relevance with the data sets in DATA (see benchmarks/relevance.py)
+	@test -n "$(DATA)" || { echo "Specify the folder of the data sets: make relevance DATA=…"; exit 1; }
 	@$(BIN)/python -m benchmarks.relevance $(DATA) $(ARGS)
 
 lock: | $(BIN)/pip  ## Update requirements.lock to the newest versions that pyproject.toml allows
@@ -77,14 +77,14 @@ lock: | $(BIN)/pip  ## Update requirements.lock to the newest versions that pypr
 		| $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --upgrade --all-extras \
 		--no-annotate --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml .ci/requirements.txt -
 
-outdated: $(DEV_STAMP)  ## List packages with a newer version than in requirements.lock that pyproject.toml allows
+outdated: $(DEV_STAMP)  ## List packages with newer versions than in requirements.lock that pyproject.toml allows
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --upgrade --upgrade-strategy eager \
 		--report - --editable '.[$(DEV_EXTRAS)]' | $(BIN)/python .ci/outdated.py
 
 openapi: $(STAMP)  ## Write openapi.json
 	$(SITE_SEARCH) openapi openapi.json
 
-examples: $(DEV_STAMP)  ## Record the responses that the API document shows (app/apidoc/responses.json)
+examples: $(DEV_STAMP)  ## Record the example responses of the API document (app/apidoc/responses.json)
 	RECORD_EXAMPLES=1 $(BIN)/python -m pytest -q tests/apidoc/examples/test_example_requests.py
 
 widget: $(DEV_STAMP)  ## Minify the search box (app/static/widget*.min.js)

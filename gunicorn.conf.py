@@ -1,4 +1,4 @@
-"""What gunicorn reads if it is started in this folder: the settings as shipped."""
+"""Applies the service's gunicorn settings if gunicorn is started in this folder."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Puts README.md and docs/, which the service shows, into a wheel; pyproject.toml says all else."""
+"""Adds README.md and docs/, which the service shows, to the wheel. pyproject.toml has everything else."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from setuptools.command.build_py import build_py
 
 
 def documentation() -> list[str]:
-    """The files that ``app.documentation`` reads."""
+    """Return the files that ``app.documentation`` reads."""
     docs = Path("docs")
     return ["README.md", *(str(path) for path in sorted([*docs.glob("*.md"), *docs.glob("images/*.png")]))]
 
 
 class BuildWithDocumentation(build_py):
-    """Builds the packages, and the documentation in one of them."""
+    """Builds the packages, and copies the documentation into one of them."""
 
     def run(self) -> None:
         super().run()
-        if self.editable_mode:  # It is read where it is.
+        if self.editable_mode:  # The documentation is read from the source folder.
             return
         for name in documentation():
             target = Path(self.build_lib, "app", "_documentation", name)
@@ -27,7 +27,7 @@ class BuildWithDocumentation(build_py):
             self.copy_file(name, str(target))
 
     def get_source_files(self) -> list[str]:
-        """What a source distribution needs to build a wheel."""
+        """Return the files that a source distribution needs to build a wheel."""
         return [*super().get_source_files(), *documentation()]
 
 
