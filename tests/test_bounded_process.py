@@ -101,7 +101,7 @@ def test_process_exits_cleanly_when_its_caller_disconnects() -> None:
     process.start()
     theirs.close()
     ours.send((pieces, (), True))
-    assert ours.poll(30), "the process asks for a piece"
+    assert ours.poll(30), "the process must request a chunk"
 
     ours.close()  # With unread data, so that the other side sees a reset connection, not its end.
 

@@ -41,7 +41,7 @@ def counts(registry: CollectorRegistry) -> tuple[float | None, float | None]:
 
 
 def test_call_returns_its_value_and_is_timed(store: Store, registry: CollectorRegistry) -> None:
-    assert counts(registry) == (0, 0), "both are there before the first call"
+    assert counts(registry) == (0, 0), "both exist before the first call"
     assert store.read("answer") == "answer"
     assert store.read(answer="answer") == "answer"
     assert counts(registry) == (2, 0)

@@ -140,7 +140,7 @@ def test_abandoned_run_is_reclaimed_after_the_clock_is_set_back(
         second = runs.claim_run(session)
         assert second is not None
         assert runs.renew_claim(session, first) is ClaimState.LOST
-        assert runs.claim_run(session) is None, "the new claim holds"
+        assert runs.claim_run(session) is None, "the new claim must be valid"
     assert second.run_id == first.run_id
 
 
@@ -160,7 +160,7 @@ def test_webhook_event_is_claimed_at_once_after_the_clock_is_set_back(
         assert claim is not None
         assert webhooks.claim_delivery(session) is None
         webhooks.settle(session, claim, 500, "The server responds with status 500.")
-        assert not webhooks.has_due(session), "what failed waits"
+        assert not webhooks.has_due(session), "failed deliveries must wait"
 
 
 def test_due_engine_task_runs_after_the_clock_is_set_back(customer: Tenant, clock: time_machine.Traveller) -> None:

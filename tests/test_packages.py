@@ -47,7 +47,7 @@ def test_dependency_excludes_the_next_breaking_version(text: str) -> None:
     (bound,) = [Version(each.version) for each in asked.specifier if each.operator == "<"]
     for python in ("3.11", "3.12", "3.13", "3.14"):
         locked = locked_version(asked.name, python)
-        assert locked in asked.specifier, "make lock brings it up to date"
+        assert locked in asked.specifier, "requirements.lock is out of date: run `make lock`"
         following = f"{locked.major + 1}" if locked.major else f"0.{locked.minor + 1}"
         assert bound == Version(following)
 

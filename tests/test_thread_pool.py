@@ -25,7 +25,7 @@ class Gate:
         return threading.current_thread().name
 
 
-def test_most_recently_idle_thread_takes_the_next_task():
+def test_most_recently_idle_thread_runs_the_next_task():
     pool = ThreadPool(2, "request")
     first, second = Gate(), Gate()
     futures = [pool.submit(first), pool.submit(second)]
@@ -77,7 +77,7 @@ def test_thread_waiting_aside_is_replaced_by_another_thread():
     working = pool.submit(gate)
     assert gate.begun.wait(PATIENCE_SECONDS)
     queued = pool.submit(lambda: "queued")
-    assert not queued.done(), "one works, as before"
+    assert not queued.done(), "one thread must work, as before"
     gate.may_end.set()
     assert working.result(PATIENCE_SECONDS) == "request-2"
     assert queued.result(PATIENCE_SECONDS) == "queued"
@@ -190,7 +190,7 @@ class Waiters:
         self._released.set()
 
 
-def test_threads_that_wait_for_servers_keep_at_most_half_of_the_places():
+def test_threads_that_wait_for_servers_use_at_most_half_of_the_slots():
     pool, waiters = ThreadPool(4, "request"), Waiters()
     tasks = [pool.submit(waiters) for _ in range(20)]
     eventually(lambda: waiters.count == 20, "they do not all wait at once")
@@ -199,7 +199,7 @@ def test_threads_that_wait_for_servers_keep_at_most_half_of_the_places():
     for gate in gates:
         assert gate.begun.wait(PATIENCE_SECONDS)
     queued = pool.submit(lambda: 7)
-    assert not queued.done(), "two wait in their places, and two work"
+    assert not queued.done(), "two threads must wait for their turn, and two must work"
     for gate in gates:
         gate.may_end.set()
     assert queued.result(PATIENCE_SECONDS) == 7
@@ -211,7 +211,7 @@ def test_threads_that_wait_for_servers_keep_at_most_half_of_the_places():
     pool.shutdown()
 
 
-def test_few_threads_that_wait_need_no_further_thread():
+def test_few_waiting_threads_do_not_start_another_thread():
     pool, waiters = ThreadPool(4, "request"), Waiters()
     tasks = [pool.submit(waiters) for _ in range(2)]
     eventually(lambda: waiters.count == 2)

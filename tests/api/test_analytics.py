@@ -242,7 +242,7 @@ class TestKeystrokes:
 
         assert show(owner)["top_queries"] == [{"query": "bicycle", "count": 1}]
         quota = assert_ok(owner.search.get("/v1/search?q=x"))["remaining_quota"]
-        assert quota["used_today"] == 4, "each keystroke is charged"
+        assert quota["used_today"] == 4, "each keystroke must be charged"
 
 
 class TestSites:

@@ -85,7 +85,7 @@ def test_keys_of_a_deleted_site_get_403_until_it_is_restored(tenant: Tenant) -> 
 
     assert tenant.found_ids("page") == ["page-1"]
     assert_ok(tenant.public.get("/v1/client-info"))
-    assert answers_of_gateway() == [200, 403], "public engine keys are asked for anew, as after a pause"
+    assert answers_of_gateway() == [200, 403], "public engine keys must be issued again, as after a pause"
 
 
 def test_deleted_site_is_absent_from_lists_and_quotas(tenant: Tenant) -> None:
@@ -143,7 +143,7 @@ def test_restored_site_keeps_its_settings_and_documents(tenant: Tenant) -> None:
 
     assert restored["success"] is True
     assert restored["site"] == {**before, "updated_at": restored["site"]["updated_at"]}
-    assert restored["site"]["active"] is False, "it was paused"
+    assert restored["site"]["active"] is False, "the site must be paused"
     assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": True}))
     assert tenant.found_ids("page") == ["page-1"]
 
@@ -212,7 +212,7 @@ def test_deletion_with_wrong_name_or_invalid_parameters_changes_nothing(tenant: 
     assert assert_ok(tenant.browser.delete(path + "?name=%20Pages", json={"name": "Pages"})) == {"success": True}
 
 
-def test_restore_is_refused_when_it_would_exceed_the_plan(tenant: Tenant) -> None:
+def test_restore_is_rejected_if_it_would_exceed_the_plan(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     delete(tenant)
     other = add_site(tenant)

@@ -568,7 +568,7 @@ def test_patched_document_keeps_its_source(owner: Tenant) -> None:
 
     assert listed(owner)["documents"][0]["_source"] == "shop"
     finished = owner.private.post(f"/api/v1/sync/{sync}/finish")
-    assert finished.get_json() == {"success": True, "removed": 0}, "a change does not make it unseen"
+    assert finished.get_json() == {"success": True, "removed": 0}, "a changed document must stay marked as seen"
 
 
 @pytest.mark.parametrize(("change", "field", "code"), [

@@ -149,7 +149,7 @@ def test_hook_reads_json_regardless_of_content_type(tenant: Tenant, source: dict
         ([], "too_short"),
         ([URL] * 101, "too_long"),
     ],
-    ids=["another host", "no web page", "no list", "none", "too many"],
+    ids=["wrong host", "not a web page", "not a list", "none", "too many"],
 )
 def test_hook_rejects_urls_that_a_run_would_reject(
     tenant: Tenant, source: dict[str, Any], urls: Any, code: str

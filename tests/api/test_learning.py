@@ -49,7 +49,7 @@ def click_last(tenant: Tenant, before: list[str], *, visitors: int = 20) -> None
         click(tenant.public, before[-1], len(before), address=f"198.51.100.{number}")
 
 
-def test_frequently_clicked_last_hit_moves_up_three_places(harbour: Tenant) -> None:
+def test_frequently_clicked_last_hit_moves_up_three_positions(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     click_last(harbour, before)

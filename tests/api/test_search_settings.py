@@ -268,7 +268,9 @@ def test_previews_are_limited_per_day_separately_for_keys_and_members(
     path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a", "b"]}
 
     assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
-    assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"
+    assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], (
+        "keys must use up their own limits"
+    )
 
 
 def test_previews_have_their_own_limit_per_minute(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

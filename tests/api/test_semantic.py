@@ -123,7 +123,7 @@ def test_only_hits_ranked_by_meaning_have_a_meaning_explanation(shop: Tenant, mo
     told = {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
 
     assert [id for id, explanation in told.items() if "meaning" in explanation] == ["page-1"]
-    assert told["page-1"]["meaning"]["place_by_words"] == 1, "pinned pages aside"
+    assert told["page-1"]["meaning"]["place_by_words"] == 1, "pinned pages are not counted"
     assert told["page-3"]["pinned"] is True
 
 

@@ -189,7 +189,7 @@ def test_purging_a_site_removes_its_keys_and_documents(tenant: Tenant) -> None:
     assert_error(ApiClient(tenant.app, token).get("/v1/search?q=x"), 401, "invalid_api_key")
     dashboard = assert_ok(tenant.browser.get("/dashboard"))
     assert (dashboard["siteCount"], dashboard["apiKeyCount"], dashboard["usage"]["indexed_pages"]) == (1, 3, 0)
-    assert create(tenant)["id"] > site["id"], "ids are never reused"
+    assert create(tenant)["id"] > site["id"], "IDs must not be reused"
 
 
 def test_usage_today_remains_when_the_site_is_purged(tenant: Tenant) -> None:

@@ -55,7 +55,7 @@ class TestReports:
         assert quota["used_today"] == 8
         dashboard = assert_ok(owner.private.get("/dashboard"))["usage"]
         assert (dashboard["searches_this_month"], dashboard["indexing_operations_this_month"]) == (8, 0)
-        assert analytics(owner)["total_searches"] == 1, "a report is no search of the analytics"
+        assert analytics(owner)["total_searches"] == 1, "usage reports do not add searches to analytics"
 
     def test_reported_indexing_is_recorded_but_not_limited(self, owner: Tenant) -> None:
         owner.set_plan("pro", searches_per_day=1)
@@ -319,5 +319,5 @@ def test_quota_dashboard_and_analytics_counts_are_consistent(owner: Tenant) -> N
     assert info["used_today"] == 3 + 1 + 4
     assert quota["used_today"] == dashboard["searches_this_month"] == info["used_today"] + 1
     assert analytics(owner)["total_searches"] == 3 + 1 + 1, (
-        "q=* is charged but not counted, the log is the other way round"
+        "q=* is charged but not counted; logged searches are counted but not charged"
     )

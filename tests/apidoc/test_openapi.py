@@ -54,7 +54,7 @@ def test_document_has_version_and_title(spec: Document) -> None:
 
 
 def test_document_names_the_server_url(tmp_path: Path, spec: Document) -> None:
-    assert spec["servers"] == [{"url": "http://localhost"}], "as the request was sent"
+    assert spec["servers"] == [{"url": "http://localhost"}], "while the request was being sent"
     named = make_app(make_settings(tmp_path, public_url="https://search.example.com/"))
     answer = ApiClient(named).get("/openapi.json", headers={"Host": "internal:8000"}).get_json()
     close_app(named)
@@ -193,4 +193,4 @@ def test_openapi_command_writes_the_same_document_without_servers(
 
     assert result.exit_code == 0
     described = json.loads(file.read_text())
-    assert described == {name: value for name, value in spec.items() if name != "servers"}, "a file is at no address"
+    assert described == {name: value for name, value in spec.items() if name != "servers"}, "imported files have no URL"

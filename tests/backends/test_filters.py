@@ -88,7 +88,7 @@ def test_filter_length_and_nesting_depth_are_limited() -> None:
     ("'opening hours' == 'it\\'s late'", "Expected a value after =, not =. Write 'opening hours' = 'it\\'s late'."),
     ("'IN' !=", "Expected a value after !=. Write 'IN' != value."),
 ])  # fmt: skip
-def test_missing_value_is_told_what_to_write(text: str, message: str) -> None:
+def test_message_about_a_missing_value_gives_an_example(text: str, message: str) -> None:
     with pytest.raises(BackendRejected) as caught:
         parse_filter(text)
     assert str(caught.value) == message

@@ -182,7 +182,7 @@ def test_every_backend_method_is_tested_with_corrupted_replies() -> None:
 
 @pytest.mark.parametrize("most", [1, pytest.param(len(WRONG), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", calls(Case(create_backend("memory://"), "")))
-def test_corrupted_reply_yields_a_valid_result_or_a_backend_error(
+def test_corrupted_response_yields_a_valid_result_or_a_backend_error(
     name: str, most: int, server: Server, case: Case
 ) -> None:
     call, liar = calls(case)[name], Liar(server)
@@ -202,7 +202,9 @@ def test_corrupted_reply_yields_a_valid_result_or_a_backend_error(
     {"found": 1, "totalHits": 1}, {"found": 10**9, "totalHits": 10**9, "hits": 3},
     {"request_params": {"collection_name": "site_9"}, "indexUid": "site_9"},
 ])  # fmt: skip
-def test_inconsistent_search_reply_raises_backend_unavailable(server: Server, case: Case, lie: dict[str, Any]) -> None:
+def test_inconsistent_search_response_raises_backend_unavailable(
+    server: Server, case: Case, lie: dict[str, Any]
+) -> None:
     def tell(request: Any) -> Reply | None:
         server.fault = None
         status, headers, body = server.answer(request)

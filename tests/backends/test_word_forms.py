@@ -93,5 +93,5 @@ def test_phone_numbers_are_joined(number: str, forms: set[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["Room 10 20", "2024 10", "from 0 to 10", "+1 million", "(0) 12", "0 " * 40, "+" * 99])
-def test_other_numbers_are_no_phone_numbers(text: str) -> None:
+def test_other_numbers_are_not_phone_numbers(text: str) -> None:
     assert words_with_forms(text) == {}

@@ -74,7 +74,7 @@ class Person:
             raise AssertionError(f"{what}; at {self.driver.current_url}: {self.text[:500]}") from error
 
     def sees(self, words: str) -> None:
-        self.wait(lambda: words in self.text, f"{words!r} never came")
+        self.wait(lambda: words in self.text, f"{words!r} did not appear")
 
     def register(self, email: str) -> None:
         self.go("/")

@@ -261,18 +261,18 @@ def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: s
         script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-theme="auto" data-recent="true" async')
         stub.page = page_with(script, attributes=attributes, body=VERSION)
         visitor.go("/")
-        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
         wrong = {"before": look("#site-search")}
         if mode == "modal":
             visitor.inside("button.open")[0].click()
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         wrong["results"] = look("#site-search")
         visitor.type(Keys.ARROW_UP)
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "suggestion-0"
         wrong["suggestion"] = look("#site-search")
         visitor.type(Keys.ENTER, *[Keys.BACKSPACE] * len("opening hours"))
-        visitor.wait(lambda: visitor.inside("#recent-0"), "what was looked for never came")
+        visitor.wait(lambda: visitor.inside("#recent-0"), "the typed text was not restored")
         wrong["recent searches"] = look("#site-search")
         assert {state: found for state, found in wrong.items() if found} == {}
 

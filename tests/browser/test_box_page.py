@@ -23,7 +23,7 @@ class Reader(Person):
         return str(self.find("#try-code").text)
 
     def shows(self, words: str) -> None:
-        self.wait(lambda: words in self.code(), f"{words!r} never came, but {self.code()}")
+        self.wait(lambda: words in self.code(), f"{words!r} did not appear, but {self.code()}")
 
     def set(self, name: str, value: str) -> None:
         from selenium.webdriver.support.select import Select
@@ -94,7 +94,7 @@ def _log_in(server: Server, reader: Reader, email: str) -> Customer:
 def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: Reader) -> None:
     customer = _log_in(server, reader, "designs@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
-    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    reader.wait(lambda: reader.in_box("input"), "the box did not appear")
     assert reader.code() == LINES.format(server.base_url, customer.public_key, "")
 
     reader.pick("color", "ruby")
@@ -118,20 +118,20 @@ def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: 
     )
     reader.shows(LINES.format(server.base_url, customer.public_key, attributes))
 
-    reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Suche", "the box never changed")
+    reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Suche", "the box did not change")
     reader.set("context-lang", "")
-    reader.wait(lambda: "data-context" not in reader.code(), "the choice never went")
+    reader.wait(lambda: "data-context" not in reader.code(), "the selection was not removed")
     reader.search("lighthouse")
     reader.open_all_results()
     place = reader.find("#try-view")
-    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits .title"), "the results never came")
+    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits .title"), "the results did not appear")
     (title,) = place.shadow_root.find_elements("css selector", ".hits .title")
     assert title.text.startswith("Lighthouse tickets")
     (mark,) = title.find_elements("css selector", "mark")
     assert mark.value_of_css_property("color") in ("rgba(151, 24, 74, 1)", "rgba(255, 159, 190, 1)")
     reader.pick("placement", "modal")
     reader.shows('data-mode="modal"')
-    reader.wait(lambda: reader.in_box(".open"), "the button never came")
+    reader.wait(lambda: reader.in_box(".open"), "the button did not appear")
     reader.pick("placement", "page")
     reader.shows('data-results-url="/search"')
     assert customer.searched() == {}
@@ -140,23 +140,26 @@ def test_owner_designs_a_search_box_and_copies_its_code(server: Server, reader: 
 def test_designer_begins_with_a_frequent_search_and_keeps_the_query(server: Server, reader: Reader) -> None:
     customer = _log_in(server, reader, "begins@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
-    reader.wait(lambda: reader.query() == "Lighthouse tickets <img", "it did not begin with words of the newest page")
-    reader.wait(lambda: reader.titles(), "the first results never came")
+    reader.wait(
+        lambda: reader.query() == "Lighthouse tickets <img", "the field did not start with words of the newest page"
+    )
+    reader.wait(lambda: reader.titles(), "the first results did not appear")
     for query, visitors in (("hours", 3), ("zeppelin", 5), ("tickets", 2)):
         for number in range(visitors):
             customer.search(query, f"visitor-{number}")
     reader.wait(lambda: customer.searched() == {"zeppelin": 5, "hours": 3, "tickets": 2}, "they were not recorded")
     reader.go(f"/sites/{customer.site_id}/box")
-    reader.wait(lambda: reader.titles() == ["Opening hours"], "it did not begin with the most frequent search")
+    reader.wait(lambda: reader.titles() == ["Opening hours"], "the preview did not start with the most frequent search")
     assert reader.query() == "hours"
 
     reader.search("lighthouse")
-    reader.wait(lambda: len(reader.titles()) == 2, "the results never came")
+    reader.wait(lambda: len(reader.titles()) == 2, "the results did not appear")
     reader.pick("color", "ruby")
     color = "return arguments[0].map((mark) => getComputedStyle(mark).color)"
     ruby = {"rgb(151, 24, 74)", "rgb(255, 159, 190)"}
     reader.wait(
-        lambda: ruby & set(reader.driver.execute_script(color, reader.in_box(".title mark"))), "the color never changed"
+        lambda: ruby & set(reader.driver.execute_script(color, reader.in_box(".title mark"))),
+        "the color did not change",
     )
     assert (reader.query(), len(reader.titles())) == ("lighthouse", 2)
     reader.set("theme", "dark")
@@ -165,9 +168,9 @@ def test_designer_begins_with_a_frequent_search_and_keeps_the_query(server: Serv
         "the card stayed light",
     )
     assert reader.query() == "lighthouse"
-    reader.wait(lambda: len(reader.titles()) == 2, "the results never came back")
+    reader.wait(lambda: len(reader.titles()) == 2, "the results did not reappear")
     reader.in_box("#hit-0")[0].click()
-    assert reader.driver.current_url.endswith("/box"), "results stay closed in the preview"
+    assert reader.driver.current_url.endswith("/box"), "results must not open in the preview"
     assert customer.used_today() == 10
     assert customer.searched() == {"zeppelin": 5, "hours": 3, "tickets": 2}
     assert customer.clicks()[0] == 0
@@ -193,7 +196,7 @@ def test_owner_sets_the_font_and_the_texts(server: Server, reader: Reader) -> No
     customer = _log_in(server, reader, "words@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
     reader.set("font", "own")
-    reader.wait(lambda: reader.find("#try-font-name").is_displayed(), "no field for the name came")
+    reader.wait(lambda: reader.find("#try-font-name").is_displayed(), "the field for the name did not appear")
     reader.set("font-name", 'Palatino "Linotype"</style>')
     reader.shows('--site-search-font: "Palatino Linotype/style", sans-serif;')
     reader.press("Change any text of the search box", "summary")
@@ -201,7 +204,7 @@ def test_owner_sets_the_font_and_the_texts(server: Server, reader: Reader) -> No
     reader.shows('  texts: {"many":"{n} rooms"},')
     assert "clientInfo" not in reader.code()
     reader.search("lighthouse")
-    reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 rooms"], "the text never changed")
+    reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 rooms"], "the text did not change")
     # In one step, since further responses may replace the rows.
     title = "document.querySelector('#site-search').shadowRoot.querySelector('.title')"
     font = reader.driver.execute_script(f"return getComputedStyle({title}).fontFamily")
@@ -213,7 +216,7 @@ def test_owner_sets_the_font_and_the_texts(server: Server, reader: Reader) -> No
 def test_owner_is_warned_of_a_color_that_is_hard_to_read(server: Server, reader: Reader) -> None:
     customer = _log_in(server, reader, "colors@example.com")
     reader.go(f"/sites/{customer.site_id}/box")
-    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    reader.wait(lambda: reader.in_box("input"), "the box did not appear")
 
     reader.pick("color", "own")
     reader.sees("Easy to read.")
@@ -231,7 +234,7 @@ def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) 
     reader.go("/docs/search-box")
     reader.set("key", customer.public_key)
     reader.shows(LINES.format(server.base_url, customer.public_key, ""))
-    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    reader.wait(lambda: reader.in_box("input"), "the box did not appear")
 
     reader.set("theme", "dark")
     reader.set("lang", "de")
@@ -240,10 +243,12 @@ def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) 
     reader.set("variable-accent", "rgb(200, 0, 0)")
     reader.shows('data-placeholder="Say &quot;it&quot;" data-limit="1" data-lang="de" data-theme="dark"')
     reader.shows(":root {\n  --site-search-accent: rgb(200, 0, 0);\n}")
-    reader.wait(lambda: reader.in_box("input")[0].get_attribute("placeholder") == 'Say "it"', "the box never changed")
+    reader.wait(lambda: reader.in_box("input")[0].get_attribute("placeholder") == 'Say "it"', "the box did not change")
     assert reader.find("#site-search").get_attribute("data-theme") == "dark"
     reader.search("lighthouse")
-    reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 Treffer"], "the results never came")
+    reader.wait(
+        lambda: [found.text for found in reader.in_box(".status")] == ["2 Treffer"], "the results did not appear"
+    )
     assert len(reader.in_box(".hit")) == 1
     assert reader.in_box(".title mark")[0].value_of_css_property("color") == "rgba(200, 0, 0, 1)"
     reader.wait(lambda: 'site-search:search {"query":"lighthouse","total":2' in reader.text, "the event was not shown")
@@ -252,13 +257,15 @@ def test_reader_can_try_every_search_box_option(server: Server, reader: Reader) 
     reader.set("select", "")
     reader.set("filters", "id = page-2")
     reader.shows('  filters: "id = page-2",\n  texts: {"label":"Find a page","many":"{n} pages"},\n  onSelect:')
-    reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Find a page", "the box never changed")
+    reader.wait(
+        lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Find a page", "the box did not change"
+    )
     reader.set("results", "container")
     reader.shows("<div data-site-search-results></div>")
     reader.search("lighthouse")
     reader.open_all_results()
     place = reader.find("#try-view")
-    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view never came")
+    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view did not appear")
     place.shadow_root.find_elements("css selector", ".hits a")[0].click()
     reader.wait(lambda: "site-search:select" in reader.text, "the event was not shown")
     assert reader.driver.current_url.startswith(f"{server.base_url}/docs/search-box")
@@ -286,13 +293,13 @@ def test_new_owner_has_a_working_search_box_within_two_minutes(
     reader.press("Start")
     reader.sees("Source added")
     reader.press("Search box", "a")
-    reader.wait(lambda: reader.in_box("input"), "the preview never came")
+    reader.wait(lambda: reader.in_box("input"), "the preview did not appear")
     home.write_text(text.format(reader.code()))
-    reader.wait(is_indexed, "the page was never indexed")
+    reader.wait(is_indexed, "the page was not indexed")
     reader.driver.get(address)
-    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    reader.wait(lambda: reader.in_box("input"), "the box did not appear")
     reader.search("lighthouse")
-    reader.wait(lambda: [found.text for found in reader.in_box(".title")] == ["Museum"], "the page was never found")
+    reader.wait(lambda: [found.text for found in reader.in_box(".title")] == ["Museum"], "the page was not found")
     assert time.monotonic() - began < 120
 
     def is_seen() -> bool:
@@ -300,7 +307,7 @@ def test_new_owner_has_a_working_search_box_within_two_minutes(
         reader.press("Museum", "a")
         return f"Seen on {address.removeprefix('http://')}" in reader.text
 
-    reader.wait(is_seen, "the overview never said where the box was seen")
+    reader.wait(is_seen, "the overview did not show where the box was used")
 
 
 def test_anonymous_reader_is_asked_for_a_public_key(reader: Reader) -> None:
@@ -319,11 +326,11 @@ def test_page_of_the_search_box_has_the_search_of_the_documentation(reader: Read
         return list(reader.find("#docs-search").shadow_root.find_elements("css selector", css))
 
     reader.go("/docs/search-box")
-    reader.wait(lambda: reader.find("#docs-search").shadow_root and in_docs_search("button.open"), "no search came")
+    reader.wait(lambda: reader.find("#docs-search").shadow_root and in_docs_search("button.open"), "no search arrived")
     ActionChains(reader.driver).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
     reader.wait(lambda: in_docs_search("dialog[open]"), "Ctrl+K did not open the search of the documentation")
     ActionChains(reader.driver).send_keys("webhook signature").perform()
     first_title = (
         "return document.querySelector('#docs-search').shadowRoot.querySelector('[part~=hit] .title')?.textContent"
     )
-    reader.wait(lambda: reader.driver.execute_script(first_title) == "Webhooks", "the page was never found")
+    reader.wait(lambda: reader.driver.execute_script(first_title) == "Webhooks", "the page was not found")

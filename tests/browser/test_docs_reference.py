@@ -41,14 +41,14 @@ class Reader(Person):
         """Open the form of an operation. Returns its selector."""
         section = f"section[aria-labelledby='operation-{operation}'] .trial"
         self.click(f"{section} > summary")
-        self.wait(lambda: self.texts(f"{section} form"), "the form never came")
+        self.wait(lambda: self.texts(f"{section} form"), "the form did not appear")
         return section
 
     def send(self, trial: str) -> None:
         self.click(f"{trial} .actions button")
 
     def sees_answer(self, trial: str, words: str) -> None:
-        self.wait(lambda: words in self.find(f"{trial} .status").text, f"{words!r} never came")
+        self.wait(lambda: words in self.find(f"{trial} .status").text, f"{words!r} did not appear")
 
     def shifts(self) -> float:
         """Return the cumulative layout shift since the page loaded."""
@@ -111,10 +111,12 @@ def test_reader_can_create_a_key_and_call_the_api_from_the_reference(server: Ser
     assert reader.find(f"{trial} .answer pre").text.count('"Trying out the documentation"') == 1
 
     reader.click("#docs-make")
-    reader.wait(lambda: reader.find("#docs-key").get_attribute("value") != first, "no other key came")
+    reader.wait(lambda: reader.find("#docs-key").get_attribute("value") != first, "no other key was requested")
     reader.send(trial)
-    reader.wait(lambda: "in " in reader.find(f"{trial} .status").text, "no answer came")
-    assert reader.find(f"{trial} .answer pre").text.count('"Trying out the documentation"') == 1, "the first key went"
+    reader.wait(lambda: "in " in reader.find(f"{trial} .status").text, "no response arrived")
+    assert reader.find(f"{trial} .answer pre").text.count('"Trying out the documentation"') == 1, (
+        "the first key must be deleted"
+    )
     reader.go("/docs/start")
     assert "KEY=svc_prv_" in reader.text
     assert "svc_prv_…" not in reader.find("article pre").text

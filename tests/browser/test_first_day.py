@@ -109,7 +109,7 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
         ann.go(f"/api{site}/sources")
         return "Up to date" in ann.text
 
-    ann.wait(is_read, "the manual was never read")
+    ann.wait(is_read, "the manual was not crawled")
     ann.look("04-sources")
     ann.press("Overview", "a")
     ann.look("05-overview")
@@ -118,12 +118,12 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
 
     # The search box on a page of the site.
     ann.press("Search box", "a")
-    ann.wait(lambda: ann.in_box("input"), "the preview never came")
+    ann.wait(lambda: ann.in_box("input"), "the preview did not appear")
     ann.look("06-box")
     home = folder / "index.html"
     home.write_text(home.read_text(encoding="utf-8") + ann.find("#try-code").text, encoding="utf-8")
     ann.driver.get(address)
-    ann.wait(lambda: ann.in_box("input"), "the box never came")
+    ann.wait(lambda: ann.in_box("input"), "the box did not appear")
     ann.driver.execute_script("arguments[0].focus()", ann.in_box("input")[0])
     ActionChains(ann.driver).send_keys("synonyms").perform()
     ann.wait(lambda: ann.in_box(".hit"), "the box found nothing")
@@ -148,11 +148,11 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
         ann.go(f"/api/analytics/inbox?site_id={site_id}")
         return all(query in ann.text for query in MISSED)
 
-    ann.wait(are_known, "the misses never came")
+    ann.wait(are_known, "the queries without results did not appear")
     ann.look("07-inbox")
     ann.look("08-analytics", f"/api/analytics?site_id={site_id}")
     host = address.removeprefix("http://")
-    ann.wait(lambda: ann.go(site) or f"Seen on {host}" in ann.text, "where the box was seen was never told")
+    ann.wait(lambda: ann.go(site) or f"Seen on {host}" in ann.text, "the page of the box was not reported")
     ann.sees("without finding what they wanted")
     ann.look("09-overview-todo")
     ann.look("10-dashboard", "/dashboard")
@@ -165,12 +165,12 @@ def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitatio
     ann.sees("Pages that come first for exactly this search.")
     ann.fill(**{"pinned.0.query": MISSED[0], "pinned.0.add": "Gloss"})
     option = "#pinned\\.0\\.add-options option"
-    ann.wait(lambda: ann.texts(option) or ann.driver.find_elements("css selector", option), "no title was offered")
+    ann.wait(lambda: ann.texts(option) or ann.driver.find_elements("css selector", option), "no title was suggested")
     title = ann.find(option).get_attribute("value")
     ann.fill(**{"pinned.0.add": title})
-    ann.wait(lambda: ann.texts("[data-pages='pinned.0'] .check label"), "the page was never picked")
+    ann.wait(lambda: ann.texts("[data-pages='pinned.0'] .check label"), "the page was not picked")
     ann.fill(query=MISSED[0])
-    ann.wait(lambda: "With these settings" in ann.text, "what the pin does was never shown")
+    ann.wait(lambda: "With these settings" in ann.text, "the effect of the pin was not shown")
     ann.look("11-tune")
     ann.press("Save")
     ann.sees("Search settings saved")

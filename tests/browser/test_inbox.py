@@ -33,7 +33,7 @@ def mo(server: Server, browser: Any, tmp_path: Path) -> Person:
         person.go(f"/api/analytics/inbox?site_id={customer.site_id}")
         return queries(person) == ["beacon", "zeppelin", "picnic"]
 
-    person.wait(inbox_knows, "the searches never reached the inbox")
+    person.wait(inbox_knows, "the searches did not reach the inbox")
     return person
 
 

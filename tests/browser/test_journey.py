@@ -53,7 +53,7 @@ def test_owner_can_register_index_search_read_analytics_pause_and_delete_the_acc
         ann.go(f"/api/analytics?site_id={site.rpartition('/')[2]}")
         return "lighthose" in ann.text and "zeppelin" in ann.text
 
-    ann.wait(analytics_know, "the searches never reached the analytics")
+    ann.wait(analytics_know, "the searches did not reach analytics")
     assert ann.texts("section[aria-labelledby=zero_result_queries-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
     ann.sees("2 searches in 1 day, 1 of them without results")
@@ -100,7 +100,7 @@ def test_crawl_progress_updates_while_the_owner_watches(
     bea.press("Start")
     bea.sees("Source added. The crawler is reading its pages.")
     bea.sees("41 pages indexed.")
-    assert "Source added" not in bea.text, "the page was fetched again, not loaded again"
+    assert "Source added" not in bea.text, "the page was fetched again instead of loaded again"
     bea.press("Run now")
     bea.sees("41 pages indexed (unchanged).")
 

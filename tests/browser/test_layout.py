@@ -107,12 +107,12 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
         customer.search(query, "visitor")
     resize(browser, PHONE)
     ann = Person(browser, server.base_url)
-    ann.wait(lambda: set(LONG) <= set(customer.searched()), "the searches never came to the statistics")
+    ann.wait(lambda: set(LONG) <= set(customer.searched()), "the searches did not reach analytics")
     # While the first crawl runs, each page of the site begins with its progress.
     path_of_source = f"/api/sites/{customer.site_id}/sources/{source['id']}"
     ann.wait(
         lambda: customer.call("GET", path_of_source, {})["source"]["status"] not in ("queued", "running"),
-        "the crawl never ended",
+        "the crawl did not end",
     )
     wrong: dict[str, list[str]] = {}
     for path in OPEN:
@@ -137,7 +137,7 @@ def test_pages_that_sell_fit_every_window(server: Server, browser: Any, path: st
     for _, _, y, *_, height in browser.execute_script(PLACES, ".plan"):
         rows.setdefault(y, set()).add(height)
 
-    assert all(len(heights) == 1 for heights in rows.values()), "cards of a row have one height"
+    assert all(len(heights) == 1 for heights in rows.values()), "cards in a row must have the same height"
     assert len(rows) == {360: 5, 768: 2, 1440: 1}[width]
     for part in ("price", "ticks"):
         tops = {round(y) for _, _, y, *_ in browser.execute_script(PLACES, f".plan > .{part}")}
@@ -166,7 +166,7 @@ def test_tabs_do_not_move_when_one_is_selected(
     tabs = [".tabs:not(.under) a", "header a"]
     before = [browser.execute_script(PLACES, css) for css in tabs]
     assert len(before[0]) == count
-    assert len({y for _, _, y, *_ in before[0]}) == 1, "in one row"
+    assert len({y for _, _, y, *_ in before[0]}) == 1, "they must be in one row"
 
     for name in ann.texts(".tabs:not(.under) a"):
         ann.press(name, "nav[contains(@class, 'tabs')]//a")

@@ -51,7 +51,7 @@ def test_owner_can_create_a_webhook_and_see_why_deliveries_fail(
         ann.driver.refresh()
         return "does not resolve." in ann.text
 
-    ann.wait(has_failed, "the event was never sent")
+    ann.wait(has_failed, "the event was not sent")
     ann.sees("key.exposed")
     wrong["deliveries"] = look()
     for size in (PHONE, SCREEN):

@@ -118,7 +118,7 @@ class Visitor(Person):
         )
         (self.folder / "tickets.html").write_text("<!doctype html><title>Tickets</title><h1>Tickets</h1>")
         self.go("/index.html")
-        self.wait(lambda: self.find("#site-search").shadow_root, "the box never came")
+        self.wait(lambda: self.find("#site-search").shadow_root, "the box did not appear")
 
     def inside(self, css: str) -> Any:
         from selenium.webdriver.common.by import By
@@ -164,7 +164,7 @@ def test_visitor_finds_a_page_by_keyboard_and_the_search_is_counted_once(server:
 
     visitor.type(*"lighthose")
     visitor.wait(
-        lambda: visitor.told() == "Showing results for “lighthouse”: 2 results", "the corrected results never came"
+        lambda: visitor.told() == "Showing results for “lighthouse”: 2 results", "the corrected results did not appear"
     )
     assert box.get_attribute("aria-expanded") == "true"
     assert [found.text.lower() for found in visitor.inside("mark")] == ["lighthouse"] * len(visitor.inside("mark"))
@@ -176,13 +176,13 @@ def test_visitor_finds_a_page_by_keyboard_and_the_search_is_counted_once(server:
     visitor.wait(lambda: customer.searched() == {"lighthose": 1}, f"the search was not logged: {customer.searched()}")
     assert customer.used_today() == 1
 
-    assert box.get_attribute("aria-activedescendant") == "hit-0", "the first result is chosen"
+    assert box.get_attribute("aria-activedescendant") == "hit-0", "the first result must be selected"
     position = visitor.titles().index(f"Lighthouse tickets {EVIL}")
     visitor.type(*[Keys.ARROW_DOWN] * position)
     assert box.get_attribute("aria-activedescendant") == f"hit-{position}"
     assert visitor.inside(f"#hit-{position}")[0].get_attribute("aria-selected") == "true"
     visitor.type(Keys.ENTER)
-    visitor.wait(lambda: visitor.driver.title == "Tickets", "the chosen result never opened")
+    visitor.wait(lambda: visitor.driver.title == "Tickets", "the selected result did not open")
     assert customer.searched() == {"lighthose": 1}
     assert customer.used_today() == 1
 
@@ -191,9 +191,9 @@ def test_selecting_a_result_at_once_logs_the_search_and_click_before_leaving(ser
     customer = Customer(server, "leaves@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("tickets")
-    visitor.wait(lambda: visitor.titles(), "the results never came")
+    visitor.wait(lambda: visitor.titles(), "the results did not appear")
     visitor.inside(".hit")[0].click()
-    visitor.wait(lambda: visitor.driver.title == "Tickets", "the chosen result never opened")
+    visitor.wait(lambda: visitor.driver.title == "Tickets", "the selected result did not open")
     visitor.wait(lambda: customer.searched() == {"tickets": 1}, "the search was not logged")
     visitor.wait(lambda: customer.clicks() == (1, 1.0), "the click was not counted")
     assert customer.used_today() == 1
@@ -205,7 +205,7 @@ def test_escape_closes_the_results_and_arrow_down_reopens_them(server: Server, v
     customer = Customer(server, "keys@example.com")
     visitor.open(customer.base_url, customer.public_key, lang="de")
     visitor.type("lighthouse")
-    visitor.wait(lambda: visitor.told() == "2 Treffer", "the results never came")
+    visitor.wait(lambda: visitor.told() == "2 Treffer", "the results did not appear")
     visitor.type(Keys.ESCAPE)
     assert not visitor.inside(".panel")[0].is_displayed()
     assert visitor.inside("input")[0].get_attribute("value") == "lighthouse"
@@ -217,7 +217,7 @@ def test_search_without_results_shows_a_message(server: Server, visitor: Visitor
     customer = Customer(server, "nothing@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("<b>zeppelin")
-    visitor.wait(lambda: visitor.told() == "Nothing matches “<b>zeppelin”.", "the message never came")
+    visitor.wait(lambda: visitor.told() == "Nothing matches “<b>zeppelin”.", "the message did not appear")
 
 
 def test_exhausted_search_quota_shows_a_message(server: Server, visitor: Visitor) -> None:
@@ -225,10 +225,10 @@ def test_exhausted_search_quota_shows_a_message(server: Server, visitor: Visitor
     server.set_plan("spent@example.com", "pro", searches_per_day=1)
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("lighthouse")
-    visitor.wait(lambda: visitor.told() == "2 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "2 results", "the results did not appear")
     visitor.inside("input")[0].clear()
     visitor.type("hours")
-    visitor.wait(lambda: visitor.told().startswith("Search is busy at the moment"), "the message never came")
+    visitor.wait(lambda: visitor.told().startswith("Search is busy at the moment"), "the message did not appear")
     assert customer.used_today() == 1
 
 
@@ -237,16 +237,16 @@ def test_paused_site_shows_a_message(server: Server, visitor: Visitor) -> None:
     visitor.open(customer.base_url, customer.public_key)
     customer.pause()
     visitor.type("lighthouse")
-    visitor.wait(lambda: visitor.told() == "Search is turned off.", "the message never came")
+    visitor.wait(lambda: visitor.told() == "Search is turned off.", "the message did not appear")
 
 
 def test_invalidated_engine_key_is_renewed(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "renew@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("hours")
-    visitor.wait(lambda: visitor.told() == "1 result", "the results never came")
+    visitor.wait(lambda: visitor.told() == "1 result", "the results did not appear")
     customer.pause()
     customer.call("PUT", f"/sites/{customer.site_id}", {"active": True})
     visitor.inside("input")[0].clear()
     visitor.type("tickets")
-    visitor.wait(lambda: visitor.told() == "1 result" and "tickets" in visitor.titles()[0], "it was not renewed")
+    visitor.wait(lambda: visitor.told() == "1 result" and "tickets" in visitor.titles()[0], "the key was not renewed")

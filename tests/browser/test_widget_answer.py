@@ -40,7 +40,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
 def asks(visitor: Searcher) -> Any:
     """Type the question and return the link of the answer."""
     visitor.type(QUESTION)
-    visitor.wait(lambda: visitor.inside("#answer"), "the answer never came")
+    visitor.wait(lambda: visitor.inside("#answer"), "the answer did not appear")
     return visitor.inside("#answer")[0]
 
 
@@ -69,12 +69,12 @@ class TestInTheBox:
         assert [each.get_attribute("id") for each in visitor.inside("[role=option]")] == ["answer", "hit-0", "hit-1"]
         assert not visitor.inside("[role=listbox] > :not([role=group], [role=option])")
 
-    def test_answer_disappears_when_the_next_response_has_none(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_disappears_when_the_next_response_has_no_answer(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, answered()), (200, HITS)]
         open_page(stub, visitor)
         asks(visitor)
         visitor.type(" then")
-        visitor.wait(lambda: not visitor.inside("figure"), "it stayed where it does not belong")
+        visitor.wait(lambda: not visitor.inside("figure"), "the panel did not move with the field")
         assert visitor.inside("#hit-0")
 
     @pytest.mark.parametrize("url", ["javascript:document.title='pwned'", None, ""])
@@ -110,8 +110,8 @@ class TestInTheBox:
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "answer"
         assert link.get_attribute("aria-selected") == "true"
         visitor.type(Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "it led nowhere")
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "the link did not open a page")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": QUESTION, "id": "way", "position": 2, "anchor": "tram"}
@@ -126,7 +126,7 @@ class TestInTheBox:
         stub.answers[SEARCH] = [(200, answered(**answer))]
         open_page(stub, visitor)
         asks(visitor).click()
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": QUESTION, **place}
@@ -136,7 +136,7 @@ class TestInTheBox:
         asks(visitor)
         region = visitor.inside("[role=status]")[0]
         told = f"7 results. Answer: {TEXT}"
-        visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
+        visitor.wait(lambda: region.get_attribute("textContent") == told, "the message was not announced")
 
     def test_answer_hidden_by_the_page_is_skipped_by_keyboard_and_announcement(
         self, stub: Stub, visitor: Searcher
@@ -148,7 +148,7 @@ class TestInTheBox:
         assert not visitor.inside("figure")[0].is_displayed()
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0"
         region = visitor.inside("[role=status]")[0]
-        visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "nobody was told aloud")
+        visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "the message was not announced")
 
     @pytest.mark.parametrize(("answer", "end"), [
         ({"anchor": "", "url": "/"}, "/#:~:text=In%20summer%20we%20open%20at%20nine%2C%20and%20close%20at%20eight%20in"
@@ -201,7 +201,7 @@ class TestInTheFullView:
 
         open_page(stub, visitor, body=place)
         visitor.go("/?q=open")
-        visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
+        visitor.wait(lambda: visitor.seen("figure"), "the answer did not appear")
         (figure,) = visitor.seen("figure")
         assert figure.get_attribute("aria-label") == "Answer"
         assert figure.text.splitlines() == ["Answer", TEXT, "Getting here"]
@@ -210,8 +210,8 @@ class TestInTheFullView:
         assert (link.text, link.get_attribute("href")) == ("Getting here", f"{stub.base_url}/#tram")
         assert not figure.find_elements("css selector", "a blockquote")
         ActionChains(visitor.driver).click(figure.find_element("css selector", "blockquote")).perform()
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "it led nowhere")
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "the link did not open a page")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         told = stub.bodies("/api/v1/click")[0]
         assert (told["id"], told["position"], told["anchor"]) == ("way", 2, "tram")
 
@@ -219,26 +219,26 @@ class TestInTheFullView:
         stub.answers[SEARCH] = [(200, answered(url="/other"))]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: visitor.seen("figure a"), "the answer never came")
+        visitor.wait(lambda: visitor.seen("figure a"), "the answer did not appear")
         visitor.seen("figure a")[0].click()
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/other#tram"), "it led nowhere")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/other#tram"), "the link did not open a page")
         visitor.driver.back()
         script = """return document.querySelector("#all")?.shadowRoot?.activeElement?.closest("figure") != null"""
-        visitor.wait(lambda: visitor.driver.execute_script(script), "the focus never came back")
+        visitor.wait(lambda: visitor.driver.execute_script(script), "the focus did not return")
 
     def test_answer_disappears_with_the_next_search_or_failure(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, 'data-mode="modal"', body=PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
+        visitor.wait(lambda: visitor.seen("figure"), "the answer did not appear")
         stub.answers[SEARCH] = [(200, HITS)]
         visitor.seen("input")[0].send_keys("s")
-        visitor.wait(lambda: not visitor.seen("figure"), "it stayed where it does not belong")
+        visitor.wait(lambda: not visitor.seen("figure"), "the panel did not move with the field")
         stub.answers[SEARCH] = [(200, answered())]
         visitor.seen("input")[0].send_keys("x")
-        visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
+        visitor.wait(lambda: visitor.seen("figure"), "the answer did not appear")
         stub.answers[SEARCH] = [(503, {})]
         visitor.seen("input")[0].send_keys("y")
-        visitor.wait(lambda: not visitor.seen("figure"), "it stayed beside a search that failed")
+        visitor.wait(lambda: not visitor.seen("figure"), "the answer stayed after a failed search")
 
 
 class TestLooks:
@@ -258,7 +258,7 @@ class TestLooks:
         open_page(stub, visitor, attributes=attributes, body=place)
         if place:
             visitor.go("/?q=open")
-            visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
+            visitor.wait(lambda: visitor.seen("figure"), "the answer did not appear")
             (figure,) = visitor.seen("figure")
         else:
             asks(visitor)
@@ -290,7 +290,7 @@ def test_hit_template_does_not_apply_to_the_answer(stub: Stub, visitor: Searcher
     template = "<template data-site-search-hit><figure><cite>{{title}}</cite></figure></template>"
     stub.page = page_with(SCRIPT_ELEMENT, body=template)
     visitor.go("/")
-    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
     press(visitor, "/")
     asks(visitor)
     assert visitor.inside("[part=answer]")[0].text.splitlines() == ["Answer", TEXT, "Getting here"]

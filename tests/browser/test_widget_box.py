@@ -70,7 +70,7 @@ def open_page(stub: Stub, visitor: Visitor, data: str = "", *, attributes: str =
     script = SCRIPT_ELEMENT.replace(" async", f" {data} async")
     stub.page = page_with(script, attributes=attributes, body=body)
     visitor.go("/")
-    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
 
 
 def open_mounted(stub: Stub, visitor: Visitor, script: str, *, body: str = "") -> None:
@@ -118,7 +118,7 @@ def is_seen_whole(visitor: Visitor, css: str, name: str = "site-search") -> bool
 
 def finds(visitor: Visitor, text: str = "open") -> None:
     visitor.type(text)
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
 
 
 class TestShortcuts:
@@ -127,7 +127,7 @@ class TestShortcuts:
         stub.page = page_with(second + SCRIPT_ELEMENT, body='<input id="name"><p contenteditable id="text">x</p>')
         visitor.go("/")
         for selector in ("#site-search", "#other"):
-            visitor.wait(lambda selector=selector: visitor.find(selector).shadow_root, "the box never came")
+            visitor.wait(lambda selector=selector: visitor.find(selector).shadow_root, "the box did not appear")
         for field in ("name", "text"):
             visitor.find(f"#{field}").click()
             press(visitor, "/")
@@ -139,7 +139,7 @@ class TestShortcuts:
         assert visitor.driver.execute_script("return document.activeElement.id") == "site-search"
         assert visitor.inside("input")[0].get_attribute("value") == ""
         press(visitor, "/")
-        assert visitor.inside("input")[0].get_attribute("value") == "/", "in the box it is a character, too"
+        assert visitor.inside("input")[0].get_attribute("value") == "/", "the box must show the character, too"
 
     def test_disabled_shortcuts_are_left_to_the_page(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -182,10 +182,10 @@ class TestDialog:
         assert visitor.inside("input")[0].get_attribute("aria-expanded") == "true"
         assert is_seen_whole(visitor, ".panel")
         press(visitor, Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result did not open")
         assert not visitor.inside("dialog[open]")
         press(visitor, Keys.CONTROL, "k")
-        assert visitor.inside("input")[0].get_attribute("value") == "open", "what was looked for is still there"
+        assert visitor.inside("input")[0].get_attribute("value") == "open", "the query must still be there"
         press(visitor, Keys.CONTROL, "k")
         assert not visitor.inside("dialog[open]")
 
@@ -207,9 +207,11 @@ class TestSuggestions:
             ("suggestion-3", "Open day"),
         ]
         assert [found.accessible_name for found in visitor.inside("[role=group]")] == ["Suggestions"] * 2
-        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", "results come before them"
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", (
+            "results must come before the links"
+        )
         visitor.type(Keys.ARROW_UP, Keys.ENTER)
-        visitor.wait(lambda: stub.searches("opening hours"), "what was suggested was never searched")
+        visitor.wait(lambda: stub.searches("opening hours"), "the suggestion was not searched")
         assert visitor.inside("input")[0].get_attribute("value") == "opening hours"
         assert focused(visitor) == "input"
 
@@ -229,10 +231,10 @@ class TestSuggestions:
         open_page(stub, visitor)
         finds(visitor)
         visitor.type("s")
-        visitor.wait(lambda: stub.searches("opens"), "it never searched again")
-        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the results never came")
+        visitor.wait(lambda: stub.searches("opens"), "the box did not search again")
+        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the results did not appear")
         assert "suggestions" not in HITS
-        assert len(stub.popular_requests) == 1, "what is not there is asked once"
+        assert len(stub.popular_requests) == 1, "missing objects must be requested once"
 
 
 class TestRecentSearches:
@@ -244,18 +246,18 @@ class TestRecentSearches:
             visitor.driver.execute_script("arguments[0].value = ''", visitor.inside("input")[0])
             finds(visitor, f"open {number}")
             visitor.type(Keys.ENTER)
-            visitor.wait(lambda: not visitor.inside(".panel")[0].is_displayed(), "the panel never closed")
+            visitor.wait(lambda: not visitor.inside(".panel")[0].is_displayed(), "the panel did not close")
         visitor.go("/?again")
-        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
         visitor.inside("input")[0].click()
         shown = [f"open {number}" for number in (5, 4, 3, 2, 1)]
-        visitor.wait(lambda: [found.text for found in visitor.inside(".query")] == shown, "they never came")
+        visitor.wait(lambda: [found.text for found in visitor.inside(".query")] == shown, "they did not appear")
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
         visitor.wait(lambda: visitor.told() == "7 results", "the search was not repeated")
         visitor.type(*[Keys.BACKSPACE] * len("open 5"))
         visitor.wait(lambda: visitor.inside(".foot button"), "they cannot be cleared")
         visitor.inside(".foot button")[0].click()
-        visitor.wait(lambda: visitor.driver.execute_script("return localStorage.length") == 0, "they were kept")
+        visitor.wait(lambda: visitor.driver.execute_script("return localStorage.length") == 0, "they were not removed")
         assert not visitor.inside(".panel")[0].is_displayed()
         assert focused(visitor) == "input"
 
@@ -265,7 +267,7 @@ class TestRecentSearches:
         open_page(stub, visitor)
         finds(visitor)
         visitor.type(Keys.ENTER)
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "nothing was chosen")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "no option was selected")
         assert visitor.driver.execute_script("return localStorage.length + sessionStorage.length") == 0
         assert visitor.driver.get_cookies() == []
 
@@ -285,7 +287,7 @@ class TestRecentSearches:
         open_page(stub, visitor, 'data-recent="true"', body=f'<script nonce="page">{trouble}</script>')
         finds(visitor)
         visitor.type(Keys.ENTER)
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the result could not be chosen")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the result could not be selected")
 
 
 class TestClicks:
@@ -293,7 +295,7 @@ class TestClicks:
         open_page(stub, visitor)
         finds(visitor)
         visitor.inside(".hit")[1].click()
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": "open", "id": "way", "position": 2}
@@ -304,7 +306,7 @@ class TestClicks:
         open_page(stub, visitor)
         finds(visitor)
         visitor.inside(".hit")[0].click()
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query": "open", "id": "hours", "position": 1}
@@ -327,14 +329,14 @@ class TestMounting:
         box = visitor.find("#other").shadow_root
         box.find_element("css selector", "input").click()
         press(visitor, "o")
-        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results never came")
+        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results did not appear")
         assert [found.text for found in box.find_elements("css selector", ".title")] == ["<b>Opening hours"]
-        assert not box.find_elements("css selector", ".title mark"), "marks of another text are none of this"
+        assert not box.find_elements("css selector", ".title mark"), "marks of another text must not appear in this one"
         assert box.find_elements("css selector", ".snippet mark")
         assert box.find_element("css selector", ".status").text == "7 pages"
         (sent,) = stub.bodies(SEARCH)
         assert (sent["limit"], sent["filter"]) == (3, ["section = visit"])
-        visitor.wait(lambda: visitor.driver.execute_script("return events.length"), "the page was told of nothing")
+        visitor.wait(lambda: visitor.driver.execute_script("return events.length"), "the page received no event")
         before = visitor.driver.current_url
         box.find_element("css selector", ".hit").click()
         events = visitor.driver.execute_script("return events")
@@ -343,14 +345,14 @@ class TestMounting:
         assert (events[0][2]["query"], events[0][2]["total"], len(events[0][2]["hits"])) == ("o", 7, 1)
         assert (events[1][2]["query"], events[1][2]["position"], events[1][2]["hit"]["id"]) == ("o", 1, "hours")
         assert visitor.driver.current_url == before
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen all the same")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the option was selected anyway")
 
-    def test_selection_can_be_cancelled_by_its_event(self, stub: Stub, visitor: Visitor) -> None:
+    def test_selection_can_be_canceled_by_its_event(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.driver.execute_script("addEventListener('site-search:select', (event) => event.preventDefault())")
         finds(visitor)
         visitor.inside(".hit")[0].click()
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the option was selected")
         assert "#" not in visitor.driver.current_url
 
     def test_failing_page_callbacks_are_logged_and_ignored(self, stub: Stub, visitor: Visitor) -> None:
@@ -359,7 +361,7 @@ class TestMounting:
         open_mounted(stub, visitor, script)
         finds(visitor)
         visitor.inside(".hit")[0].click()
-        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result did not open")
         said = severe(visitor)
         assert len(said) == 2
         assert "transform failed" in said[0]
@@ -430,11 +432,11 @@ class TestPlace:
         script = SCRIPT_ELEMENT.replace("async", 'data-target="#narrow" async')
         stub.page = page_with(script, body=body)
         visitor.go("/")
-        visitor.wait(lambda: visitor.find("#narrow").shadow_root, "the box never came")
+        visitor.wait(lambda: visitor.find("#narrow").shadow_root, "the box did not appear")
         box = visitor.find("#narrow").shadow_root
         box.find_element("css selector", "input").click()
         press(visitor, "o")
-        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results never came")
+        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results did not appear")
         assert is_seen_whole(visitor, ".panel", "narrow")
 
     def test_results_are_placed_below_the_box_in_a_transformed_page(self, stub: Stub, visitor: Visitor) -> None:
@@ -455,12 +457,12 @@ class TestNetwork:
         stub.held.add(SEARCH)
         open_page(stub, visitor)
         visitor.type("op")
-        visitor.wait(lambda: visitor.told() == "Searching…", "nobody was told to wait")
+        visitor.wait(lambda: visitor.told() == "Searching…", 'the message "Searching…" did not appear')
         stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
         visitor.type("en")
-        visitor.wait(lambda: stub.searches("open"), "it never searched again")
+        visitor.wait(lambda: stub.searches("open"), "the box did not search again")
         stub.release.set()
-        visitor.wait(lambda: visitor.told() == "Nothing matches “open”.", "the answer never came")
+        visitor.wait(lambda: visitor.told() == "Nothing matches “open”.", "the answer did not appear")
 
     def test_network_failure_is_reported_and_the_next_search_recovers(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
@@ -469,11 +471,11 @@ class TestNetwork:
         )
         self._be_offline(visitor, True)
         visitor.type("op")
-        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "nobody was told")
+        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "the message was not shown")
         assert visitor.driver.execute_script("return reasons") == ["away"]
         self._be_offline(visitor, False)
         visitor.type("en")
-        visitor.wait(lambda: visitor.told() == "7 results", "it never recovered")
+        visitor.wait(lambda: visitor.told() == "7 results", "the box did not recover")
 
     def _be_offline(self, visitor: Visitor, offline: bool) -> None:
         limits = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
@@ -491,7 +493,7 @@ class TestHostileDocuments:
         ]})]  # fmt: skip
         open_page(stub, visitor)
         visitor.type("open")
-        visitor.wait(lambda: visitor.told() == "3 results", "the results never came")
+        visitor.wait(lambda: visitor.told() == "3 results", "the results did not appear")
         assert visitor.titles()[0] == evil
         assert visitor.inside("img, mark, a") == []
         visitor.inside(".hit")[0].click()
@@ -501,7 +503,7 @@ class TestHostileDocuments:
         open_page(stub, visitor)
         finds(visitor)
         visitor.go("/?again")
-        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
         finds(visitor)
         one, other = (body["highlightPreTag"] for body in stub.bodies(SEARCH))
         assert one != other
@@ -534,7 +536,7 @@ class TestFullView:
         stub.answers[SEARCH] = [(200, HITS), (200, {**HITS, "facetDistribution": {"section": {"c": 1}}}), (200, HITS)]
         open_page(stub, visitor, 'data-lang="de"')
         visitor.type("open")
-        visitor.wait(lambda: visitor.told() == "7 Treffer", "the results never came")
+        visitor.wait(lambda: visitor.told() == "7 Treffer", "the results did not appear")
         press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.wait(
             lambda: [found.text for found in visitor.inside(".seen")] == ["open: Nach date ordnen, section"], "it"
@@ -551,10 +553,10 @@ class TestFullView:
         script = SCRIPT_ELEMENT.replace(" async", ' data-results-url="/elsewhere" async')
         stub.page = page_with(script, body='<div id="all" data-site-search-results></div>')
         visitor.go("/?q=first")
-        visitor.wait(lambda: "first: Sort by date" in visitor.text, "the address's search was never shown")
+        visitor.wait(lambda: "first: Sort by date" in visitor.text, "the search in the URL was not shown")
         visitor.type("open")
         press(visitor, Keys.SHIFT, Keys.ENTER)
-        visitor.wait(lambda: "open: Sort by date" in visitor.text, "the box's search was never shown")
+        visitor.wait(lambda: "open: Sort by date" in visitor.text, "the box's search was not shown")
         assert not visitor.inside(".panel")[0].is_displayed()
 
     def test_results_url_receives_the_query_beside_its_own_parameters(self, stub: Stub, visitor: Visitor) -> None:
@@ -574,7 +576,7 @@ class TestFullView:
         open_page(stub, visitor, 'data-results-url="javascript:alert(1)"')
         finds(visitor)
         press(visitor, Keys.SHIFT, Keys.ENTER)
-        visitor.wait(lambda: visitor.inside(".seen"), "the full view never came")
+        visitor.wait(lambda: visitor.inside(".seen"), "the full view did not appear")
         assert all("data-results-url must be" in message for message in severe(visitor))
 
     def test_failure_to_load_the_full_view_is_reported_and_the_box_still_works(
@@ -586,9 +588,9 @@ class TestFullView:
         open_page(stub, visitor)
         finds(visitor)
         press(visitor, Keys.SHIFT, Keys.ENTER)
-        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "nobody was told")
+        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "the message was not shown")
         visitor.type("s")
-        visitor.wait(lambda: visitor.told() == "7 results", "it never went on")
+        visitor.wait(lambda: visitor.told() == "7 results", "the box did not continue")
         severe(visitor)
 
 
@@ -602,12 +604,12 @@ class TestLanguages:
         open_page(stub, visitor, attributes='lang="ar-EG" dir="rtl"')
         assert self._directions(visitor, "input") == [("rtl", "ar")]
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         assert visitor.told().startswith("عدد النتائج")
         assert self._directions(visitor, ".status") == [("rtl", "ar")]
         assert self._directions(visitor, ".title") == self._directions(visitor, ".snippet")
         assert self._directions(visitor, ".title") == [("rtl", "ar-EG"), ("ltr", "ar-EG")]
-        assert self._directions(visitor, "input") == [("ltr", "ar")], "what is typed runs its own way"
+        assert self._directions(visitor, "input") == [("ltr", "ar")], "text must keep its own direction"
 
     def test_language_without_translations_falls_back_to_english_marked_as_such(
         self, stub: Stub, visitor: Visitor
@@ -616,7 +618,7 @@ class TestLanguages:
         open_page(stub, visitor, attributes='lang="he" dir="rtl"')
         assert self._directions(visitor, "input") == [("ltr", "en")]
         visitor.type("שעות!")
-        visitor.wait(lambda: visitor.told() == "Nothing matches “שעות!”.", "the message never came")
+        visitor.wait(lambda: visitor.told() == "Nothing matches “שעות!”.", "the message did not appear")
         assert self._directions(visitor, "input") == [("rtl", "en")]
         assert self._directions(visitor, ".status") == [("ltr", "en")]
         assert self._directions(visitor, ".status bdi") == [("rtl", "en")]
@@ -628,11 +630,11 @@ class TestLanguages:
         open_mounted(stub, visitor, script)
         assert self._directions(visitor, "input") == [("rtl", "he")]
         visitor.type("open")
-        visitor.wait(lambda: visitor.told() == "7 תוצאות", "the results never came")
+        visitor.wait(lambda: visitor.told() == "7 תוצאות", "the results did not appear")
         assert self._directions(visitor, ".status") == [("rtl", "he")]
         stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
         visitor.type("s")
-        visitor.wait(lambda: visitor.told() == "Nothing matches “opens”.", "the message never came")
+        visitor.wait(lambda: visitor.told() == "Nothing matches “opens”.", "the message did not appear")
         assert self._directions(visitor, ".status > span") == [("ltr", "en")]
 
 
@@ -647,7 +649,7 @@ class TestKeyboard:
         before = len(visitor.driver.window_handles)
         press(visitor, Keys.CONTROL, Keys.ENTER)
         visitor.wait(lambda: len(visitor.driver.window_handles) == before + 1, "no tab was opened")
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
 
     def test_keys_during_text_composition_are_ignored(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
@@ -663,9 +665,9 @@ class TestKeyboard:
     def test_result_count_is_announced_in_a_persistent_status_region(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         region = visitor.inside("[role=status]")[0]
-        assert region.is_displayed(), "what it is told appears in what was there before"
+        assert region.is_displayed(), "announcements must appear in an element that already existed"
         finds(visitor)
-        visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "it was told nothing")
+        visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "the page received no event")
 
 
 def test_page_styles_can_set_colors_and_parts_of_the_box(stub: Stub, visitor: Visitor) -> None:

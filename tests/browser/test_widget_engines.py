@@ -42,18 +42,18 @@ def stub() -> Iterator[Stub]:
 def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
     visitor = Visitor(browser, stub.base_url, tmp_path)
     visitor.go("/")
-    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
     return visitor
 
 
 def test_meilisearch_is_queried_with_its_own_api(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
     assert visitor.titles() == ["Opening hours", "javascript:alert(1)"]
     assert [found.text for found in visitor.inside("mark")] == ["open"]
     assert [found.text for found in visitor.inside(".snippet")] == ["We open at <nine>", "plain"]
-    assert [found.tag_name for found in visitor.inside(".hit")] == ["a", "div"], "a script is no address"
+    assert [found.tag_name for found in visitor.inside(".hit")] == ["a", "div"], "a script URL must not become a link"
     ((_, authorization, body),) = [sent for sent in stub.sent if sent[0] == "/indexes/site_1_1/search"]
     assert authorization == "Bearer one.two.three"
     assert (body["q"], body["limit"]) == ("open", 8)
@@ -63,7 +63,7 @@ def test_typesense_is_queried_with_its_own_api(stub: Stub, visitor: Visitor) -> 
     stub.info["engine_public_key"] = "c2NvcGVk=="
     stub.answers["/multi_search"] = [(200, TYPESENSE)]
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "1 result", "the results never came")
+    visitor.wait(lambda: visitor.told() == "1 result", "the results did not appear")
     assert [found.text for found in visitor.inside("mark")] == ["open"]
     ((_, address, body),) = [sent for sent in stub.sent if sent[0] == "/multi_search"]
     assert address == "/multi_search?x-typesense-api-key=c2NvcGVk%3D%3D"
@@ -80,11 +80,11 @@ def test_box_can_be_loaded_as_a_module_and_more_than_once(stub: Stub, visitor: V
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     visitor.go("/")
     for selector, placeholder in (("#other", "Two"), ("#site-search", "One")):
-        visitor.wait(lambda selector=selector: visitor.find(selector).shadow_root, "the box never came")
+        visitor.wait(lambda selector=selector: visitor.find(selector).shadow_root, "the box did not appear")
         box = visitor.find(selector).shadow_root.find_element("css selector", "input")
         assert box.get_attribute("placeholder") == placeholder
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
 
 
 @pytest.mark.parametrize("kind", ["imported", "copied"])
@@ -109,8 +109,10 @@ def test_typed_query_is_reported_as_one_search_and_the_final_query_is_logged(stu
     for text in ("o", "pe", "n"):
         before = len(stub.bodies("/indexes/site_1_1/search"))
         visitor.type(text)
-        visitor.wait(lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "it never searched")
-    visitor.wait(lambda: stub.bodies("/v1/report-usage"), "usage was never reported")
+        visitor.wait(
+            lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "the box did not search"
+        )
+    visitor.wait(lambda: stub.bodies("/v1/report-usage"), "the usage was not reported")
     assert stub.bodies("/v1/report-usage") == [{"operation": "search", "count": 1, "index": "site_1_1"}]
     (logged,) = stub.bodies("/api/v1/search-log")
     assert (logged["query"], logged["results_count"]) == ("open", 7)
@@ -120,8 +122,10 @@ def test_typed_query_is_reported_as_one_search_and_the_final_query_is_logged(stu
     for text in ("tickets", "x"):
         before = len(stub.bodies("/indexes/site_1_1/search"))
         visitor.type(text)
-        visitor.wait(lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "it never searched")
-    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 2, "another query was never reported")
+        visitor.wait(
+            lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "the box did not search"
+        )
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 2, "the other query was not reported")
     assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1]
     assert [body["query"] for body in stub.bodies("/api/v1/search-log")] == ["open", "ticketsx"]
 
@@ -129,11 +133,11 @@ def test_typed_query_is_reported_as_one_search_and_the_final_query_is_logged(stu
 def test_invalidated_engine_key_is_renewed_only_once_per_search(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(403, {}), (200, MEILISEARCH)]
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
     assert len(stub.bodies("/v1/client-info")) == 2
     stub.answers["/indexes/site_1_1/search"] = [(403, {})]
     visitor.type("s")
-    visitor.wait(lambda: visitor.told() == "Search is not available.", "the message never came")
+    visitor.wait(lambda: visitor.told() == "Search is not available.", "the message did not appear")
     assert len(stub.bodies("/v1/client-info")) == 3
 
 
@@ -146,17 +150,17 @@ def test_failure_message_is_shown_and_the_next_search_retries(
 ) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(status, {}), (200, MEILISEARCH)]
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == words, "the message never came")
+    visitor.wait(lambda: visitor.told() == words, "the message did not appear")
     visitor.type("s")
-    visitor.wait(lambda: visitor.told() == "7 results", "it never tried again")
+    visitor.wait(lambda: visitor.told() == "7 results", "the box did not try again")
 
 
 def test_failed_usage_report_is_sent_again(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
     visitor.type("open")
-    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 1, "usage was never reported")
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 1, "the usage was not reported")
     visitor.inside(".wipe")[0].click()
     visitor.type("hours")
-    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was never repeated")
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was not repeated")
     assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1, 1]

@@ -38,7 +38,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
 
 def find_hit(visitor: Searcher) -> Any:
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside("#hit-0"), "the results never came")
+    visitor.wait(lambda: visitor.inside("#hit-0"), "the results did not appear")
     return visitor.inside("#hit-0")[0]
 
 
@@ -70,7 +70,7 @@ class TestWhatIsShown:
         hit = find_hit(visitor)
         loaded = "return [...arguments[0].querySelectorAll('img')].map((image) => image.naturalWidth)"
         expected = [80] if shown else []
-        visitor.wait(lambda: visitor.driver.execute_script(loaded, hit) == expected, "it was never so")
+        visitor.wait(lambda: visitor.driver.execute_script(loaded, hit) == expected, "the condition was not met")
         severe(visitor)  # Ignore the error about the missing picture.
 
     @pytest.mark.parametrize("date", ["soon", 5, None, "2024-13-45"])
@@ -86,7 +86,7 @@ class TestWhatIsShown:
     def test_full_view_shows_breadcrumb_and_date_outside_the_link(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: visitor.seen(".meta"), "the results never came")
+        visitor.wait(lambda: visitor.seen(".meta"), "the results did not appear")
         assert visitor.seen(".meta")[0].text == f"Visit › {EVIL} · May 1, 2024"
         assert [each.text for each in visitor.seen("a.to")] == ["Opening hours"]
 
@@ -112,12 +112,12 @@ class TestTemplate:
         assert {"price", "evil", "tags", "sale"} <= set(stub.bodies(SEARCH)[-1]["attributesToRetrieve"])
         assert visitor.driver.title == "Museum"
         hit.click()
-        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "it led nowhere")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the link did not open a page")
 
     def test_template_applies_to_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=TEMPLATE + PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: [each.text for each in visitor.seen("a.to h3")] == ["Opening hours"], "it never came")
+        visitor.wait(lambda: [each.text for each in visitor.seen("a.to h3")] == ["Opening hours"], "it did not appear")
 
     @pytest.mark.parametrize("inside", [
         "<script>{{title}}</script>", "<style>{{title}}</style>", '<p onclick="{{title}}">x</p>',

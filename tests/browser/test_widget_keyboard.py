@@ -81,8 +81,8 @@ def test_field_follows_the_aria_combobox_pattern(stub: Stub, visitor: Visitor, r
     visitor.type(*row.key)
     state = visitor.driver.execute_script(STATE)
     assert {name: state[name] for name in row.then} == row.then
-    assert state["focus"] == "input", "the focus stays in the field"
-    assert state["told"] == state["chosen"], "assistive technology is told which option it is"
+    assert state["focus"] == "input", "the focus must stay in the field"
+    assert state["told"] == state["chosen"], "assistive technology must know which option is selected"
     assert state["seen"] is state["open"]
 
 
@@ -91,7 +91,7 @@ def test_tab_moves_from_the_field_past_the_options(stub: Stub, visitor: Visitor)
     finds(visitor)
     visitor.type(Keys.ARROW_DOWN, Keys.TAB)
     script = "return document.querySelector('#site-search').shadowRoot.activeElement?.className"
-    assert visitor.driver.execute_script(script) == "more", "options are no stops of the Tab key"
+    assert visitor.driver.execute_script(script) == "more", "the Tab key must skip the options"
     press(visitor, Keys.SHIFT, Keys.TAB)
     assert focused(visitor) == "input"
     press(visitor, Keys.SHIFT, Keys.TAB)

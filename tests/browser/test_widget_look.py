@@ -54,7 +54,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
 def _search(stub: Stub, visitor: Visitor, data: str = "", attributes: str = 'lang="en"') -> None:
     open_page(stub, visitor, data, attributes=attributes)
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results did not appear")
 
 
 def _texts(visitor: Visitor, css: str) -> list[str]:
@@ -119,7 +119,7 @@ def test_result_list_ends_with_a_complete_row(stub: Stub, visitor: Visitor, mode
     if mode == "modal":
         visitor.inside(".open")[0].click()
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results did not appear")
     script = """const list = document.querySelector("#site-search").shadowRoot.querySelector("#results");
         const end = list.getBoundingClientRect().bottom;
         const rows = [...list.querySelectorAll("[role=option]")].map((row) => row.getBoundingClientRect());
@@ -139,7 +139,7 @@ def test_footer_shows_keyboard_hints_on_wide_screens(stub: Stub, visitor: Visito
     visitor.driver.execute_script(
         "document.querySelector('#site-search').style.width = '340px'; dispatchEvent(new Event('resize'))"
     )
-    visitor.wait(lambda: not visitor.inside(".keys")[0].is_displayed(), "the keys stayed")
+    visitor.wait(lambda: not visitor.inside(".keys")[0].is_displayed(), "the keys were not removed")
     assert visitor.inside(".more")[0].text == "All results"
 
 
@@ -160,7 +160,7 @@ def test_message_without_results_is_below_an_illustration(stub: Stub, visitor: V
     stub.answers[SEARCH] = [(200, {"hits": HITS, "estimatedTotalHits": 5})]
     visitor.inside(".wipe")[0].click()
     visitor.type("opens")
-    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results did not appear")
     assert not visitor.inside(".alone")
 
 
@@ -168,9 +168,9 @@ def test_reopened_dialog_shows_its_message_again(stub: Stub, visitor: Visitor) -
     stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
     open_page(stub, visitor, 'data-mode="modal"')
     visitor.inside(".open")[0].click()
-    assert "Navigate" in visitor.inside(".keys")[0].text, "the empty dialog names the keys, too"
+    assert "Navigate" in visitor.inside(".keys")[0].text, "the empty dialog must show the keys, too"
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside(".alone"), "the message never came")
+    visitor.wait(lambda: visitor.inside(".alone"), "the message did not appear")
 
     visitor.inside(".close")[0].click()
     assert not visitor.inside(".alone")[0].is_displayed()
@@ -186,7 +186,7 @@ def test_clear_button_empties_the_field_and_keeps_the_focus(stub: Stub, visitor:
 
     wipe.click()
 
-    visitor.wait(lambda: not visitor.inside(".hit"), "the results stayed")
+    visitor.wait(lambda: not visitor.inside(".hit"), "the results were not removed")
     assert visitor.inside("input")[0].get_attribute("value") == ""
     assert visitor.driver.execute_script("return document.activeElement.shadowRoot.activeElement.localName") == "input"
     assert not wipe.is_displayed()
@@ -218,7 +218,7 @@ def test_box_without_analytics_reports_no_search_and_no_click(stub: Stub, visito
     _search(stub, visitor, 'data-analytics="false"')
 
     visitor.inside(".hit")[0].click()
-    visitor.wait(lambda: visitor.driver.current_url.endswith("/hours"), "the link led nowhere")
+    visitor.wait(lambda: visitor.driver.current_url.endswith("/hours"), "the link did not open a page")
 
     assert stub.bodies("/api/v1/click") == []
     assert {headers.get("X-Search-Analytics") for path, headers in stub.headers if path == SEARCH} == {"false"}

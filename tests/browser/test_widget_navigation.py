@@ -91,7 +91,7 @@ def open_site(stub: Stub, visitor: Visitor, routers: dict[str, str]) -> Site:
         stub.page = page("First", "/second")
         stub.pages["/second"] = page("Second", "/", place)
         visitor.go("/")
-        visitor.wait(lambda: visitor.inside("input"), "the box never came")
+        visitor.wait(lambda: visitor.inside("input"), "the box did not appear")
         visitor.driver.execute_script("window.isSamePage = true")
 
     return open_first
@@ -127,12 +127,12 @@ def test_box_appears_on_every_page_of_a_router(visitor: Visitor, open_site: Site
         visitor.wait(lambda: _boxes(visitor) == (True, 1, 1), f"{title} has other boxes: {_boxes(visitor)}")
     visitor.type("open")
 
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
     press(visitor, "\ue00c")  # Escape
     visitor.wait(lambda: not visitor.inside(".panel")[0].is_displayed(), "the panel stayed open")
     visitor.driver.back()
     _sees_page(visitor, "First")
-    visitor.wait(lambda: _boxes(visitor) == (True, 1, 1), "going back lost the box")
+    visitor.wait(lambda: _boxes(visitor) == (True, 1, 1), "the box was missing after going back")
 
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])
@@ -148,7 +148,7 @@ def test_visitor_returning_from_a_result_finds_the_query_and_a_closed_panel(
     if mode == "modal":
         visitor.inside(".open")[0].click()
     visitor.type("way")
-    visitor.wait(lambda: visitor.inside(".hit"), "the result never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the result did not appear")
 
     visitor.inside(".hit")[0].click()
     _sees_page(visitor, "Way")
@@ -163,7 +163,7 @@ def test_visitor_returning_from_a_result_finds_the_query_and_a_closed_panel(
         visitor.inside(".open")[0].click()
     else:
         visitor.inside("input")[0].click()
-    visitor.wait(lambda: visitor.told() == "1 result", "the results never came back")
+    visitor.wait(lambda: visitor.told() == "1 result", "the results did not reappear")
 
 
 def test_element_removed_and_inserted_again_has_one_working_box(visitor: Visitor, open_site: Site) -> None:
@@ -173,9 +173,9 @@ def test_element_removed_and_inserted_again_has_one_working_box(visitor: Visitor
 
     visitor.driver.execute_script("document.body.append(window.host)")
 
-    visitor.wait(lambda: _boxes(visitor)[1:] == (1, 1), "the box never came back")
+    visitor.wait(lambda: _boxes(visitor)[1:] == (1, 1), "the box did not reappear")
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results did not appear")
 
 
 def test_box_removed_by_the_page_is_not_recreated(stub: Stub, visitor: Visitor) -> None:
@@ -184,7 +184,7 @@ def test_box_removed_by_the_page_is_not_recreated(stub: Stub, visitor: Visitor) 
         f"{SCRIPT_ELEMENT}"
     )
     visitor.go("/")
-    visitor.wait(lambda: visitor.inside("input"), "the box never came")
+    visitor.wait(lambda: visitor.inside("input"), "the box did not appear")
 
     visitor.driver.execute_script("SiteSearch.mount(document.querySelector('#site-search')).unmount()")
     visitor.driver.execute_script("document.body.append(document.createElement('p'))")
@@ -199,9 +199,9 @@ def test_results_element_of_a_later_page_shows_the_full_view(visitor: Visitor, o
 
     for _ in range(2):
         _follow_link(visitor, "Second")
-        visitor.wait(lambda: visitor.driver.execute_script(script) == 1, "the view never came")
+        visitor.wait(lambda: visitor.driver.execute_script(script) == 1, "the view did not appear")
         _follow_link(visitor, "First")
-        visitor.wait(lambda: _boxes(visitor) == (True, 1, 1), "the box never came back")
+        visitor.wait(lambda: _boxes(visitor) == (True, 1, 1), "the box did not reappear")
 
 
 def test_changed_attributes_of_a_later_page_apply(stub: Stub, visitor: Visitor, open_site: Site) -> None:
@@ -212,7 +212,7 @@ def test_changed_attributes_of_a_later_page_apply(stub: Stub, visitor: Visitor, 
 
     visitor.wait(
         lambda: [each.get_attribute("placeholder") for each in visitor.inside("input")] == ["Find a page"],
-        "the box has the first page's attributes",
+        "the box kept the first page's attributes",
     )
     assert _boxes(visitor) == (True, 1, 1)
 
@@ -223,7 +223,7 @@ def test_slash_typed_into_a_closed_shadow_root_does_not_focus_the_box(stub: Stub
         f'<div id="site-search"></div><p id="main" tabindex="-1">Text</p>{SCRIPT_ELEMENT}'
     )
     visitor.go("/")
-    visitor.wait(lambda: visitor.inside("input"), "the box never came")
+    visitor.wait(lambda: visitor.inside("input"), "the box did not appear")
 
     visitor.driver.execute_script("window.enter()")
     press(visitor, "/")
@@ -237,7 +237,7 @@ def test_slash_typed_into_a_closed_shadow_root_does_not_focus_the_box(stub: Stub
 def test_escape_during_text_composition_keeps_the_panel_open(visitor: Visitor, open_site: Site) -> None:
     open_site("swap")
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results did not appear")
     script = """const press = new KeyboardEvent("keydown", { key: "Escape", keyCode: arguments[0], bubbles: true });
         document.querySelector("#site-search").shadowRoot.querySelector("input").dispatchEvent(press)"""
 
@@ -251,7 +251,7 @@ def test_escape_during_text_composition_keeps_the_panel_open(visitor: Visitor, o
 def test_box_is_not_printed(visitor: Visitor, open_site: Site) -> None:
     open_site("swap")
     visitor.type("open")
-    visitor.wait(lambda: visitor.inside(".hit"), "the results never came")
+    visitor.wait(lambda: visitor.inside(".hit"), "the results did not appear")
     visitor.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert not any(each.is_displayed() for each in visitor.inside("input, .panel"))

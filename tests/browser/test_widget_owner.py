@@ -54,9 +54,9 @@ class TestWords:
         stub.answers[SEARCH] = [(200, found(**metadata))]
         open_page(stub, visitor)
         visitor.type("opne")
-        visitor.wait(lambda: visitor.told() == told, f"{told!r} never came, but {visitor.told()!r}")
+        visitor.wait(lambda: visitor.told() == told, f"{told!r} did not appear, but {visitor.told()!r}")
         region = visitor.inside("[role=status]")[0]
-        visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
+        visitor.wait(lambda: region.get_attribute("textContent") == told, "the message was not announced")
 
     @pytest.mark.parametrize(("metadata", "told"), WORDS)
     def test_full_view_reports_corrected_and_partial_queries(
@@ -65,7 +65,7 @@ class TestWords:
         stub.answers[SEARCH] = [(200, found(**metadata))]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=opne")
-        visitor.wait(lambda: visitor.status() == told, f"{told!r} never came")
+        visitor.wait(lambda: visitor.status() == told, f"{told!r} did not appear")
 
 
 class TestNotice:
@@ -83,16 +83,16 @@ class TestNotice:
         )
         assert notice.location["y"] < visitor.inside(".hit")[0].location["y"]
         region = visitor.inside("[role=status]")[0]
-        visitor.wait(lambda: EVIL in region.get_attribute("textContent"), "nobody was told aloud")
+        visitor.wait(lambda: EVIL in region.get_attribute("textContent"), "the message was not announced")
         stub.answers[SEARCH] = [(200, HITS)]
         visitor.type("s")
-        visitor.wait(lambda: not notice.is_displayed(), "it stayed where it does not belong")
+        visitor.wait(lambda: not notice.is_displayed(), "the panel did not move with the field")
 
     def test_notice_is_shown_in_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, {**HITS, "notice": {"text": "Closed", "url": "/closed"}})]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: [one.text for one in visitor.seen(".notice a")] == ["Closed"], "it never came")
+        visitor.wait(lambda: [one.text for one in visitor.seen(".notice a")] == ["Closed"], "it did not appear")
 
 
 class TestRedirect:
@@ -104,7 +104,7 @@ class TestRedirect:
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": address})]
         open_page(stub, visitor, 'data-results-url="/all"', body=body)
         visitor.type("open", Keys.ENTER)  # Before any results arrived.
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "it led nowhere")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "the link did not open a page")
 
     def test_typing_or_selecting_a_result_does_not_follow_the_redirect(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -113,7 +113,7 @@ class TestRedirect:
         open_page(stub, visitor)
         finds(visitor)
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#way"), "the result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#way"), "the result did not open")
 
     def test_javascript_redirect_is_ignored(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -121,7 +121,7 @@ class TestRedirect:
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": "javascript:document.title='pwned'"})]
         open_page(stub, visitor, 'data-results-url="/all"')
         visitor.type("open", Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the first result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the first result did not open")
         assert visitor.driver.title == "Museum"
 
     def test_enter_after_a_failed_search_shows_the_failure_in_the_full_view(
@@ -132,21 +132,21 @@ class TestRedirect:
         stub.answers[SEARCH] = [(503, {})]
         open_page(stub, visitor, body=PLACE)
         visitor.type("open", Keys.ENTER)
-        visitor.wait(lambda: visitor.status() == "Search cannot be reached at the moment.", "nobody was told")
+        visitor.wait(lambda: visitor.status() == "Search cannot be reached at the moment.", "the message was not shown")
 
     def test_enter_in_the_full_view_follows_a_redirect(self, stub: Stub, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-mode="modal"', body=PLACE)
         visitor.go("/?q=open")
-        visitor.wait(lambda: visitor.status() == "7 results", "the results never came")
+        visitor.wait(lambda: visitor.status() == "7 results", "the results did not appear")
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": "/jobs"})]
         (field,) = visitor.seen("input[type=search]")
         field.send_keys("s")
-        visitor.wait(lambda: stub.searches("opens"), "it never searched again")
+        visitor.wait(lambda: stub.searches("opens"), "the box did not search again")
         assert "/jobs" not in visitor.driver.current_url
         field.send_keys(Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "it led nowhere")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "the link did not open a page")
 
 
 class TestNothingFound:
@@ -159,14 +159,14 @@ class TestNothingFound:
         stub.popular = POPULAR
         open_page(stub, visitor)
         visitor.type("zzz")
-        visitor.wait(lambda: "Nothing matches “zzz”." in visitor.told(), "nobody was told")
+        visitor.wait(lambda: "Nothing matches “zzz”." in visitor.told(), "the message was not shown")
         links = [(each.text, each.get_attribute("href")) for each in visitor.inside(".link")]
         assert links == [(LINKS[0]["text"], f"{stub.base_url}/contact"), ("Map", LINKS[2]["url"])]
         group = [each.text for each in visitor.inside("[role=group][aria-label='Popular searches'] .query")]
         assert group == ["tickets", EVIL]
         assert not visitor.inside("img")
         visitor.type(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ENTER)
-        visitor.wait(lambda: visitor.told() == "7 results", "what is popular was never searched")
+        visitor.wait(lambda: visitor.told() == "7 results", "the popular query was not searched")
         assert stub.bodies(SEARCH)[-1]["q"] == "tickets"
 
     def test_link_for_searches_without_results_can_be_followed_by_keyboard(self, stub: Stub, visitor: Visitor) -> None:
@@ -175,9 +175,9 @@ class TestNothingFound:
         stub.answers[SEARCH] = [(200, NOTHING)]
         open_page(stub, visitor)
         visitor.type("zzz")
-        visitor.wait(lambda: visitor.inside(".link"), "they never came")
+        visitor.wait(lambda: visitor.inside(".link"), "they did not appear")
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/contact"), "the link led nowhere")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/contact"), "the link did not open a page")
 
     def test_full_view_without_results_offers_links_and_popular_searches(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, NOTHING)]
@@ -188,7 +188,7 @@ class TestNothingFound:
         assert [each.text for each in visitor.seen(".link")] == [LINKS[0]["text"], "Map"]
         stub.answers[SEARCH] = [(200, HITS)]
         visitor.seen(".queries button")[0].click()
-        visitor.wait(lambda: visitor.status() == "7 results", "what is popular was never searched")
+        visitor.wait(lambda: visitor.status() == "7 results", "the popular query was not searched")
         assert visitor.address()["q"] == ["tickets"]
 
 
@@ -201,24 +201,26 @@ class TestPopularSearches:
         stub.popular = POPULAR
         open_page(stub, visitor, 'data-recent="true"')
         visitor.inside("input")[0].click()
-        visitor.wait(lambda: [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "they never came")
+        visitor.wait(
+            lambda: [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "they did not appear"
+        )
         assert visitor.told() == " Popular searches"
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
-        visitor.wait(lambda: visitor.told() == "7 results", "it was never searched")
+        visitor.wait(lambda: visitor.told() == "7 results", "the query was not searched")
         visitor.type(*[Keys.BACKSPACE] * len("tickets"))
-        visitor.wait(lambda: visitor.told() == " Recent searches Popular searches", "they never came back")
-        assert [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "nothing is offered twice"
+        visitor.wait(lambda: visitor.told() == " Recent searches Popular searches", "they did not reappear")
+        assert [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "no suggestion may appear twice"
         assert len(stub.popular_requests) == 1
 
     def test_dialog_shows_popular_searches_when_it_opens(self, stub: Stub, visitor: Visitor) -> None:
         stub.popular = POPULAR
         open_page(stub, visitor, 'data-mode="modal"')
         press(visitor, "/")
-        visitor.wait(lambda: len(visitor.inside(".query")) == 2, "they never came")
+        visitor.wait(lambda: len(visitor.inside(".query")) == 2, "they did not appear")
         assert focused(visitor) == "input"
 
     def test_empty_box_stays_closed_without_popular_searches(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.inside("input")[0].click()
-        visitor.wait(lambda: stub.popular_requests, "nobody asked for them")
+        visitor.wait(lambda: stub.popular_requests, "they were not requested")
         assert not visitor.inside(".panel")[0].is_displayed()

@@ -125,7 +125,7 @@ class TestDialog:
         press(visitor, Keys.CONTROL, "k")
         finds(visitor)
         press(visitor, Keys.SHIFT, Keys.ENTER)
-        visitor.wait(lambda: visitor.inside("dialog.all[open]"), "the full view never came")
+        visitor.wait(lambda: visitor.inside("dialog.all[open]"), "the full view did not appear")
         for _ in range(2):
             ActionChains(visitor.driver).scroll_by_amount(0, 500).perform()
             press(visitor, Keys.PAGE_DOWN)
@@ -133,7 +133,7 @@ class TestDialog:
         assert visitor.driver.execute_script(shown) == [300, "hidden"]
         press(visitor, Keys.ESCAPE)
         kept = "return document.documentElement.style.cssText"
-        visitor.wait(lambda: visitor.driver.execute_script(kept) == "overflow: auto;", "the page stayed as it was")
+        visitor.wait(lambda: visitor.driver.execute_script(kept) == "overflow: auto;", "the page did not change")
 
     def test_control_k_opens_the_dialog_from_any_field_and_escape_returns_the_focus(
         self, stub: Stub, visitor: Visitor
@@ -163,7 +163,7 @@ def test_results_scroll_and_all_are_reachable_on_a_small_screen(
     if data:
         press(visitor, "/")
     visitor.type("page")
-    visitor.wait(lambda: len(visitor.titles()) == 8, "the results never came")
+    visitor.wait(lambda: len(visitor.titles()) == 8, "the results did not appear")
     script = """const root = document.querySelector("#site-search").shadowRoot, list = root.querySelector("#results");
         const more = root.querySelector(".more"), at = more.getBoundingClientRect();
         const isSeen = root.elementFromPoint(at.left + at.width / 2, at.top + at.height / 2) === more;

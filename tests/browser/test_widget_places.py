@@ -55,7 +55,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
 
 def finds(visitor: Visitor, words: str = "7 results", text: str = "open") -> None:
     visitor.type(text)
-    visitor.wait(lambda: visitor.told() == words, f"{words!r} never came, but {visitor.told()!r}")
+    visitor.wait(lambda: visitor.told() == words, f"{words!r} did not appear, but {visitor.told()!r}")
 
 
 class TestSections:
@@ -83,7 +83,7 @@ class TestSections:
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0-0"
         assert visitor.inside("#hit-0-0")[0].get_attribute("aria-selected") == "true"
         visitor.type(Keys.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#nine"), "the section never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#nine"), "the section did not open")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": "open", "id": "hours", "position": 1, "anchor": "nine"}
@@ -92,7 +92,7 @@ class TestSections:
         open_page(stub, visitor)
         finds(visitor)
         visitor.inside("#hit-0")[0].click()
-        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         assert "anchor" not in stub.bodies("/api/v1/click")[0]
 
     def test_number_of_sections_is_configurable(self, stub: Stub, visitor: Visitor) -> None:
@@ -172,7 +172,7 @@ class TestPassages:
         finds(visitor, "1 result")
         visitor.inside(".hit")[0].click()
         script = "return location.search === '?there' && scrollY > 5000"
-        visitor.wait(lambda: visitor.driver.execute_script(script), "the page stayed at its top")
+        visitor.wait(lambda: visitor.driver.execute_script(script), "the page did not scroll")
 
 
 class TestContext:
@@ -194,7 +194,7 @@ class TestContext:
             finds(visitor)
             wanted = filters and [filters]
             assert self.asked(stub)[-1] == wanted
-            assert stub.bodies(SEARCH)[-1]["suggestions"] == 4, "suggested titles are, too"
+            assert stub.bodies(SEARCH)[-1]["suggestions"] == 4, "suggested titles must be, too"
 
     def test_empty_context_falls_back_to_all_results_with_a_message(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, NOTHING), (200, FOUND)]
@@ -230,7 +230,7 @@ class TestContext:
         finds(visitor)
         visitor.driver.execute_script("document.querySelector('meta[name^=site]').content = '3.0'")
         visitor.type("s", Keys.BACKSPACE)
-        visitor.wait(lambda: ['"version" IN ["3.0"]'] in self.asked(stub), "what was found before was shown again")
+        visitor.wait(lambda: ['"version" IN ["3.0"]'] in self.asked(stub), "the earlier results were shown again")
 
     def test_result_of_another_version_has_a_badge(self, stub: Stub, visitor: Visitor) -> None:
         versions = ["2.0", "2.1", None, ["1.0", "1.1"], "v3"]
@@ -298,7 +298,7 @@ class TestInTheFullView:
     def reader(self, browser: Any, other_origin: tuple[str, Path]) -> Searcher:
         return Searcher(browser, *other_origin)
 
-    def test_sections_in_the_full_view_link_to_their_place_and_clicks_are_counted(
+    def test_sections_in_the_full_view_link_to_their_heading_and_clicks_are_counted(
         self, manual: Customer, reader: Searcher
     ) -> None:
         reader.open_at(manual, "/index.html?q=proxy", body=PLACE)
@@ -308,7 +308,7 @@ class TestInTheFullView:
         assert [found.text for found in reader.seen(".section .snippet")] == [f"Set the proxy {EVIL}."] * 2
         assert not reader.seen("img, .section .section")
         reader.seen(".section")[1].click()
-        reader.wait(lambda: reader.driver.current_url.endswith("#proxies"), "the section never opened")
+        reader.wait(lambda: reader.driver.current_url.endswith("#proxies"), "the section did not open")
         clicked = f"{manual.base_url}/api/analytics/query?site_id={manual.site_id}&q=proxy"
 
         def anchors() -> list[Any]:
@@ -317,7 +317,9 @@ class TestInTheFullView:
 
         reader.wait(lambda: anchors() == [[{"anchor": "proxies", "clicks": 1}]], "the section was not counted")
         reader.driver.back()
-        reader.wait(lambda: reader.driver.title == "Museum" and reader.focused() == "to", "its page has the focus")
+        reader.wait(
+            lambda: reader.driver.title == "Museum" and reader.focused() == "to", "the new page does not have the focus"
+        )
 
     def test_page_of_a_section_can_still_be_opened(self, manual: Customer, reader: Searcher) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
@@ -325,7 +327,7 @@ class TestInTheFullView:
         reader.open_at(manual, "/index.html?q=proxy", body=PLACE)
         reader.finds("2 results")
         ActionChains(reader.driver).click(reader.seen(".where")[0]).perform()  # The link covers the whole row.
-        reader.wait(lambda: reader.driver.title == "A page", "the page never opened")
+        reader.wait(lambda: reader.driver.title == "A page", "the page did not open")
         assert "#" not in reader.driver.current_url
 
     def test_context_restricts_results_and_facets_unless_nothing_is_left(
@@ -345,9 +347,9 @@ class TestInTheFullView:
         body = '<meta name="site-search:version" content="2.0">'
         reader.open_at(manual, "/index.html", body=body, data='data-context="version"')
         reader.type("diskettes")
-        reader.wait(lambda: reader.told() == "No results in 2.0. Results elsewhere: 1 result", "it never came")
+        reader.wait(lambda: reader.told() == "No results in 2.0. Results elsewhere: 1 result", "it did not appear")
         assert [found.text for found in reader.inside(".section .title")] == ["Media"]
         assert manual.used_today() == used + 1
         reader.wait(lambda: manual.searched().get("diskettes") == 1, "the search was not recorded")
         zero = manual.http.get(f"{manual.base_url}/api/analytics", timeout=30).json()["zero_result_queries"]
-        assert "diskettes" not in [item["query"] for item in zero], "it was found in the end"
+        assert "diskettes" not in [item["query"] for item in zero], "the search must find it eventually"

@@ -48,7 +48,7 @@ class Searcher(Visitor):
         self.go(address)
         script = "return Boolean(document.querySelector(arguments[0]).shadowRoot)"
         host = "#site-search" if box else "#all"
-        self.wait(lambda: self.driver.execute_script(script, host), "the box never came")
+        self.wait(lambda: self.driver.execute_script(script, host), "the box did not appear")
 
     def seen(self, css: str) -> Any:
         """Return elements of the full view, wherever it is."""
@@ -67,7 +67,7 @@ class Searcher(Visitor):
         return " ".join([*(found.text for found in self.seen(".status")), *shown])
 
     def finds(self, words: str) -> None:
-        self.wait(lambda: self.status() == words, f"{words!r} never came, but {self.status()!r}")
+        self.wait(lambda: self.status() == words, f"{words!r} did not appear, but {self.status()!r}")
 
     def hits(self) -> list[str]:
         return [found.text for found in self.seen(".hits .title")]
@@ -145,15 +145,17 @@ class TestRefining:
     ) -> None:
         visitor.open_at(customer, "/index.html?lang=en&q=harbour", body=PLACE)
         visitor.finds("45 results (20 of 45)")
-        assert list(visitor.values()) == ["Open", "Section", "Year"], "no field that tells every document apart"
+        assert list(visitor.values()) == ["Open", "Section", "Year"], (
+            "fields with a unique value for each document are not facets"
+        )
         assert visitor.values()["Section"] == dict.fromkeys(SECTIONS, 15)
         assert visitor.values()["Open"] == {"No": 36, "Yes": 9}
 
         visitor.choose("help")
         visitor.finds("15 results")
-        assert visitor.values()["Section"] == dict.fromkeys(SECTIONS, 15), "the others can still be chosen"
+        assert visitor.values()["Section"] == dict.fromkeys(SECTIONS, 15), "the other values must still be selectable"
         assert visitor.values()["Year"] == {"2020": 8, "2021": 7}
-        assert visitor.focused().startswith("help"), "the focus stays where it was"
+        assert visitor.focused().startswith("help"), "the focus must not move"
         visitor.choose("news")
         visitor.finds("30 results (20 of 30)")
         visitor.choose("Yes")
@@ -182,10 +184,12 @@ class TestRefining:
         visitor.finds("45 results (20 of 45)")
         assert [found.text for found in visitor.seen("option")] == ["Relevance", "Newest first", "Oldest first"]
         visitor.seen("option")[2].click()
-        visitor.wait(lambda: visitor.hits()[0] == "Harbour 0", "the oldest never came")
+        visitor.wait(lambda: visitor.hits()[0] == "Harbour 0", "the oldest response did not arrive")
         assert visitor.address()["sort"] == ["date:asc"]
         visitor.driver.back()
-        visitor.wait(lambda: "sort" not in visitor.address() and visitor.hits()[0] != "Harbour 0", "it never came back")
+        visitor.wait(
+            lambda: "sort" not in visitor.address() and visitor.hits()[0] != "Harbour 0", "it did not reappear"
+        )
 
     def test_page_configures_its_facets_and_sort_options(self, customer: Customer, visitor: Searcher) -> None:
         data = 'data-facets="year, nothing" data-sort="year:desc,title:asc"'
@@ -204,7 +208,7 @@ class TestRefining:
         visitor.finds("1 result")
         assert not visitor.seen(".status > svg")
         assert visitor.address() == {"q": ["tickets"]}
-        assert visitor.hits() == [f"Lighthouse tickets {EVIL}"], "what documents say is text"
+        assert visitor.hits() == [f"Lighthouse tickets {EVIL}"], "markup in documents must be shown as text"
         assert not visitor.seen("img")
         assert visitor.driver.title == "Museum"
 
@@ -227,8 +231,8 @@ class TestMore:
         visitor.finds("45 results")
         assert len(set(visitor.hits())) == 45
         assert not visitor.seen(".load")[0].is_displayed()
-        assert visitor.focused() == "to", "the first new one has it"
-        assert visitor.entries() == steps, "it is no step to go back"
+        assert visitor.focused() == "to", "the first new hit must have the focus"
+        assert visitor.entries() == steps, "typing must not add a history entry"
 
     def test_shared_url_restores_page_sorting_and_facets(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour&page=2&sort=date:asc&f.year=2020&f.year=2021", body=PLACE)
@@ -240,7 +244,7 @@ class TestMore:
     @pytest.mark.parametrize("page", ["0", "x", "-3", "999999999999"])
     def test_invalid_url_parameters_still_show_results(self, customer: Customer, visitor: Searcher, page: str) -> None:
         visitor.open_at(customer, f"/index.html?q=harbour&page={page}&sort=nothing:up", body=PLACE)
-        visitor.wait(lambda: visitor.status().startswith("45 results"), "nothing came")
+        visitor.wait(lambda: visitor.status().startswith("45 results"), "no response arrived")
 
 
 class TestHistory:
@@ -262,10 +266,10 @@ class TestHistory:
         visitor.driver.execute_script("addEventListener('unload', () => {})")  # Disable the back/forward cache.
         chosen = visitor.hits()[12]
         visitor.seen(".hits a")[12].click()
-        visitor.wait(lambda: visitor.driver.title == "A page", "the chosen result never opened")
+        visitor.wait(lambda: visitor.driver.title == "A page", "the selected result did not open")
         visitor.driver.back()
         visitor.wait(
-            lambda: visitor.driver.title == "Museum" and visitor.focused() == "to", "the result never came back"
+            lambda: visitor.driver.title == "Museum" and visitor.focused() == "to", "the result did not reappear"
         )
         script = "return document.querySelector('#all').shadowRoot.activeElement.querySelector('.title').textContent"
         assert visitor.driver.execute_script(script) == chosen
@@ -297,19 +301,19 @@ class TestBesideTheBox:
         from selenium.webdriver.common.keys import Keys
 
         visitor.open_at(customer, "/index.html?q=harbour&f.year=2020", body=PLACE)
-        visitor.wait(visitor.hits, "the address's search was never shown")
+        visitor.wait(visitor.hits, "the search in the URL was not shown")
         (field,) = self.fields(visitor)
         field.clear()
         field.send_keys("lighthouse")
         press(visitor, Keys.SHIFT, Keys.ENTER)
         visitor.finds("2 results")
         assert visitor.address() == {"q": ["lighthouse"]}
-        assert visitor.focused() == "input", "who searches goes on from where they are"
+        assert visitor.focused() == "input", "the focus must not move during a search"
         visitor.driver.back()
-        visitor.wait(lambda: field.get_property("value") == "harbour", "the field never followed")
+        visitor.wait(lambda: field.get_property("value") == "harbour", "the field did not change its direction")
         assert visitor.address() == {"q": ["harbour"], "f.year": ["2020"]}
         clear = "Remove all filters"
-        visitor.wait(lambda: clear in [found.text for found in visitor.seen("button")], "the filter never came back")
+        visitor.wait(lambda: clear in [found.text for found in visitor.seen("button")], "the filter was not restored")
         next(found for found in visitor.seen("button") if found.text == clear).click()
         visitor.finds("45 results (20 of 45)")
         assert not visitor.inside(".panel")[0].is_displayed()
@@ -337,18 +341,18 @@ class TestOverThePage:
         visitor.finds("45 results (20 of 45)")
         assert visitor.address() == {"x": ["1"], "q": ["harbour"]}
         box = visitor.inside("dialog[open]")[0].rect
-        assert box["width"] >= visitor.driver.execute_script("return innerWidth") - 1, "it covers the page"
+        assert box["width"] >= visitor.driver.execute_script("return innerWidth") - 1, "the dialog must cover the page"
         visitor.choose("help")
         visitor.finds("15 results")
         visitor.press(Keys.ESCAPE)
-        visitor.wait(lambda: visitor.address() == {"x": ["1"]}, "the address was not taken back")
+        visitor.wait(lambda: visitor.address() == {"x": ["1"]}, "the URL was not restored")
         assert not visitor.inside("dialog[open]")
         assert visitor.focused() == "input"
         visitor.driver.forward()
         visitor.finds("45 results (20 of 45)")
         assert visitor.inside("dialog[open]")
         visitor.driver.back()
-        visitor.wait(lambda: not visitor.inside("dialog[open]"), "it never closed")
+        visitor.wait(lambda: not visitor.inside("dialog[open]"), "the panel did not close")
 
     def test_url_with_a_query_opens_the_overlay_even_if_the_box_is_hidden(
         self, customer: Customer, visitor: Searcher
@@ -362,7 +366,7 @@ class TestOverThePage:
         visitor.go("/index.html?q=lighthouse")
         visitor.finds("2 results")
         visitor.seen("form .close")[0].click()
-        visitor.wait(lambda: visitor.address() == {}, "it never closed")
+        visitor.wait(lambda: visitor.address() == {}, "the panel did not close")
 
     def test_overlay_replaces_the_modal_box(self, customer: Customer, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -374,14 +378,14 @@ class TestOverThePage:
         visitor.finds("45 results (20 of 45)")
         assert [found.get_attribute("class") for found in visitor.inside("dialog[open]")] == ["all"]
         visitor.press(Keys.ESCAPE)
-        visitor.wait(lambda: not visitor.inside("dialog[open]"), "it never closed")
+        visitor.wait(lambda: not visitor.inside("dialog[open]"), "the panel did not close")
 
 
 def test_narrow_full_view_folds_the_facets_and_keeps_text_directions(customer: Customer, visitor: Searcher) -> None:
     size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     visitor.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, html='lang="ar" dir="rtl"')
-    visitor.wait(lambda: visitor.hits(), "the results never came")
+    visitor.wait(lambda: visitor.hits(), "the results did not appear")
     (unfold,) = visitor.seen(".unfold")
     assert (unfold.text, unfold.get_attribute("aria-expanded")) == ("عوامل التصفية", "false")
     assert not visitor.seen(".facets")[0].is_displayed()
@@ -430,17 +434,17 @@ def test_loading_message_is_shown_until_results_arrive(stub: Stub, guest: Search
     assert guest.seen(".hits")[0].get_attribute("aria-busy") is None
 
 
-def test_failure_is_reported_and_retry_continues_at_the_same_place(stub: Stub, guest: Searcher) -> None:
+def test_failure_is_reported_and_retry_continues_at_the_same_position(stub: Stub, guest: Searcher) -> None:
     stub.answers[SEARCH] = [(200, FOUND), (200, FOUND), (503, {}), (200, FOUND)]
     guest.go("/?q=page")
     guest.finds("30 results (20 of 30)")
     guest.seen(".load")[0].click()
     guest.finds("Search cannot be reached at the moment. (20 of 30)")
-    assert len(guest.hits()) == 20, "what was there stays"
+    assert len(guest.hits()) == 20, "existing results must stay"
     (again,) = [found for found in guest.seen("button") if found.text == "Try again"]
     again.click()
     guest.finds("30 results (20 of 30)")
-    assert guest.focused() == "view", "the box's own field would open its panel over the results"
+    assert guest.focused() == "view", "focusing the box's field would open its panel over the results"
     guest.driver.get_log("browser")
 
 
@@ -466,7 +470,7 @@ def test_options_of_a_mounted_box_apply_to_the_full_view(stub: Stub, guest: Sear
     assert ['"section" IN ["help"]', "open = true"] in filters
     assert all("open = true" in expressions for expressions in filters)
     guest.seen(".hits a")[3].click()
-    guest.wait(lambda: not guest.inside("dialog[open]"), "it never made room for the page")
+    guest.wait(lambda: not guest.inside("dialog[open]"), "the dialog did not close for the page")
     guest.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
     (clicked,) = stub.bodies("/api/v1/click")
     assert (clicked["query"], clicked["id"], clicked["position"]) == ("page", "page-3", 4)

@@ -70,7 +70,7 @@ def is_dimmed(visitor: Visitor) -> bool:
 def test_long_text_is_cut_to_the_512_bytes_that_an_engine_accepts(stub: Stub, visitor: Visitor) -> None:
     open_page(stub, visitor, "")
     visitor.type("港" * 180)
-    visitor.wait(lambda: stub.searches("港" * 170), "the text was not searched, or not cut")
+    visitor.wait(lambda: stub.searches("港" * 170), "the truncated text was not searched")
     assert stub.searches("港" * 180) == []
 
 
@@ -83,12 +83,12 @@ class TestResponses:
         visitor.wait(lambda: visitor.titles() == ["one"], "the first key found nothing")
         visitor.type("p")
         visitor.wait(lambda: stub.searches("op"), "the second key was not searched")
-        visitor.wait(lambda: is_dimmed(visitor), "nothing says that newer results are on their way")
-        assert visitor.titles() == ["one"], "rows stay until newer ones come"
+        visitor.wait(lambda: is_dimmed(visitor), "the older results were not dimmed")
+        assert visitor.titles() == ["one"], "rows must stay until newer ones arrive"
         visitor.type("e")
         assert visitor.titles() == ["one"]
         stub.waiting["op"].set()
-        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "newer rows never came")
+        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the newer rows did not appear")
         assert not is_dimmed(visitor)
 
     def test_older_response_never_replaces_a_newer_one(self, stub: Stub, visitor: Visitor) -> None:
@@ -101,7 +101,7 @@ class TestResponses:
         visitor.wait(lambda: visitor.titles() == ["new"], "the newer response waited for the older one")
         stub.waiting["a"].set()
         visitor.type("c")
-        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the last response never came")
+        visitor.wait(lambda: visitor.titles() == ["Opening hours", "Getting here"], "the last response did not arrive")
         assert seen(visitor, "shown") == ["new", "Opening hours"]
 
     def test_older_response_is_shown_until_a_newer_one_comes(self, stub: Stub, visitor: Visitor) -> None:
@@ -114,15 +114,15 @@ class TestResponses:
         stub.waiting["a"].set()
         visitor.wait(lambda: visitor.titles() == ["old"], "the older response was not shown")
         stub.waiting["ab"].set()
-        visitor.wait(lambda: visitor.titles() == ["new"], "the newer response never came")
+        visitor.wait(lambda: visitor.titles() == ["new"], "the newer response did not arrive")
 
-    def test_page_is_told_of_the_last_text_only(self, stub: Stub, visitor: Visitor) -> None:
+    def test_page_gets_an_event_only_for_the_last_text(self, stub: Stub, visitor: Visitor) -> None:
         watch(stub, visitor)
         visitor.driver.execute_script(
             "window.told = []; addEventListener('site-search:search', ({ detail }) => told.push(detail.query))"
         )
         visitor.type(*"open")
-        visitor.wait(lambda: visitor.driver.execute_script("return told.length"), "the page was told of nothing")
+        visitor.wait(lambda: visitor.driver.execute_script("return told.length"), "the page received no event")
         assert visitor.driver.execute_script("return told") == ["open"]
 
 
@@ -133,7 +133,7 @@ class TestPace:
             visitor.type(letter)
         visitor.wait(lambda: stub.searches("webhooks"), "the last text was not searched")
         starts = seen(visitor, "starts")
-        assert stub.bodies(SEARCH)[0]["q"] == "w", "the first key is searched at once"
+        assert stub.bodies(SEARCH)[0]["q"] == "w", "the first key must be searched immediately"
         assert min(later - earlier for earlier, later in pairwise(starts)) >= PACE_MS - 1
         assert seen(visitor, "mostTogether") <= 2
 
@@ -141,19 +141,17 @@ class TestPace:
         self._be_slow(visitor)
         watch(stub, visitor)
         visitor.inside("input")[0].click()
-        visitor.wait(lambda: stub.popular_requests, "the line was not tried")
+        visitor.wait(lambda: stub.popular_requests, "the suggestion was not searched")
         for letter in "migrations":
             visitor.type(letter)
         visitor.wait(lambda: stub.searches("migrations"), "the last text was not searched")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         starts = seen(visitor, "starts")
         assert len(starts) >= 2
         assert min(later - earlier for earlier, later in pairwise(starts)) >= SLOW_LINE_MS - 1
         assert seen(visitor, "mostTogether") == 1
 
-    def test_held_response_is_followed_by_one_search_only_when_it_is_given_up(
-        self, stub: Stub, visitor: Visitor
-    ) -> None:
+    def test_third_search_waits_until_a_stalled_search_is_canceled(self, stub: Stub, visitor: Visitor) -> None:
         stub.waiting |= {"a": Event(), "ab": Event(), "abc": Event()}
         watch(stub, visitor)
         visitor.type("a")
@@ -166,7 +164,7 @@ class TestPace:
         assert time.monotonic() - began < 10
         for event in stub.waiting.values():
             event.set()
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
 
     def _be_slow(self, visitor: Visitor) -> None:
         limits = {"offline": False, "latency": 400, "downloadThroughput": -1, "uploadThroughput": -1}
@@ -182,9 +180,9 @@ class TestPace:
         guest.driver.execute_script(WATCH)
         for letter in "lighthouse":
             guest.type(letter)
-        guest.wait(lambda: guest.told() == "2 results", "the results never came")
+        guest.wait(lambda: guest.told() == "2 results", "the results did not appear")
         guest.wait(lambda: customer.searched() == {"lighthouse": 1}, f"it was recorded as {customer.searched()}")
-        assert len(seen(guest, "starts")) >= 2, "it was searched while it was typed"
+        assert len(seen(guest, "starts")) >= 2, "the text was searched while it was typed"
         assert customer.used_today() == 1
 
 
@@ -194,9 +192,9 @@ class TestKeys:
     def test_enter_opens_the_first_result(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.type("open")
-        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not chosen")
+        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not selected")
         visitor.type(self.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the first result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the first result did not open")
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was not reported")
         assert stub.bodies("/api/v1/click")[0]["position"] == 1
 
@@ -204,11 +202,11 @@ class TestKeys:
         open_page(stub, visitor, 'data-mode="modal"')
         visitor.inside(".open")[0].click()
         visitor.type("open")
-        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not chosen")
+        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "the first result was not selected")
         press(visitor, "\ue00c")  # Escape
         visitor.wait(lambda: not visitor.inside("[aria-selected=true]"), "the dialog did not close")
         visitor.inside(".open")[0].click()
-        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "nothing was chosen again")
+        visitor.wait(lambda: visitor.inside("#hit-0[aria-selected=true]"), "no option was selected again")
 
     def test_enter_before_the_response_opens_the_first_result_of_the_text_as_typed(
         self, stub: Stub, visitor: Visitor
@@ -217,37 +215,37 @@ class TestKeys:
         stub.waiting["ab"] = Event()
         open_page(stub, visitor)
         visitor.type("a")
-        visitor.wait(lambda: visitor.titles() == ["old"], "the results never came")
+        visitor.wait(lambda: visitor.titles() == ["old"], "the results did not appear")
         visitor.type("b", self.ENTER)
         visitor.wait(lambda: stub.searches("ab"), "the text was not searched")
-        assert "#" not in visitor.driver.current_url, "a result of an older text was opened"
+        assert "#" not in visitor.driver.current_url, "Enter opened a result of an older text"
         stub.waiting["ab"].set()
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/#new"), "its first result never opened")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#new"), "the first result did not open")
 
     def test_shift_enter_opens_all_results(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor, 'data-results-url="/all"')
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         press(visitor, self.SHIFT, self.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "all results never came")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "the full view did not appear")
 
     def test_enter_without_hits_opens_all_results(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
         open_page(stub, visitor, 'data-results-url="/all"')
         visitor.type("zzz", self.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=zzz"), "all results never came")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=zzz"), "the full view did not appear")
 
     def test_enter_with_nothing_typed_does_nothing(self, stub: Stub, visitor: Visitor) -> None:
         stub.popular = ["tickets"]
         open_page(stub, visitor, 'data-results-url="/all"')
         before = visitor.driver.current_url
         visitor.inside("input")[0].click()
-        visitor.wait(lambda: visitor.inside("#popular-0"), "popular searches never came")
+        visitor.wait(lambda: visitor.inside("#popular-0"), "the popular searches did not appear")
         visitor.type(self.ENTER)
         press(visitor, self.SHIFT, self.ENTER)
         assert visitor.driver.current_url == before
         assert stub.bodies(SEARCH) == []
-        assert visitor.inside("#popular-0[aria-selected=false]"), "nothing is chosen in advance"
+        assert visitor.inside("#popular-0[aria-selected=false]"), "no choice may be preselected"
 
     def test_nothing_is_chosen_in_advance_on_a_touch_screen(self, stub: Stub, visitor: Visitor) -> None:
         touch = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
@@ -255,14 +253,14 @@ class TestKeys:
         visitor.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
         open_page(stub, visitor, 'data-results-url="/all"')
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         assert not visitor.inside("[aria-selected=true]")
         visitor.type(self.ENTER)
-        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "all results never came")
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "the full view did not appear")
 
 
 class TestLooks:
-    def test_places_that_all_results_share_are_hidden(self, stub: Stub, visitor: Visitor) -> None:
+    def test_breadcrumbs_that_all_results_share_are_hidden(self, stub: Stub, visitor: Visitor) -> None:
         given: Any = HITS["hits"]
         hits = [{**hit, "date": "2024-05-01"} for hit in given]
         for places, shown in (
@@ -273,7 +271,7 @@ class TestLooks:
             stub.found["open"] = (200, {**HITS, "hits": found})
             open_page(stub, visitor)
             visitor.type("open")
-            visitor.wait(lambda: visitor.titles(), "the results never came")
+            visitor.wait(lambda: visitor.titles(), "the results did not appear")
             assert [each.text for each in visitor.inside(".meta")] == shown
 
     @pytest.mark.parametrize("mode", ["inline", "modal"])
@@ -283,7 +281,7 @@ class TestLooks:
         if mode == "modal":
             visitor.inside(".open")[0].click()
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.wait(lambda: visitor.titles(), "the results did not appear")
         script = "return getComputedStyle(arguments[0]).fontFamily"
         for css in ("input", ".title", ".snippet", ".more"):
             assert visitor.driver.execute_script(script, visitor.inside(css)[0]) == "Palatino, serif", css
@@ -305,6 +303,6 @@ def test_rejected_filter_names_its_attribute(stub: Stub, visitor: Visitor) -> No
     open_page(stub, visitor, 'data-filters="section ="')
     visitor.driver.get_log("browser")
     visitor.type("open")
-    visitor.wait(lambda: visitor.told() == "Search is not available.", "nobody was told")
+    visitor.wait(lambda: visitor.told() == "Search is not available.", "the message was not shown")
     said = [entry["message"] for entry in visitor.driver.get_log("browser")]
     assert any("Site search: data-filters: Expected a value. (At character 9.)" in each for each in said), said

@@ -88,5 +88,5 @@ def test_incomplete_body_gets_408_and_does_not_block_other_clients(customer: Cus
         )
         answer = connection.recv(65_536)
 
-    assert answer.startswith(b"HTTP/1.1 408 "), "what it announced is looked at when enough of it is there"
+    assert answer.startswith(b"HTTP/1.1 408 "), "the announced content must be checked once enough of it has arrived"
     assert customer.call("search", "GET", "/v1/search?q=x").status_code == 200

@@ -76,7 +76,7 @@ def test_generated_models_are_named_like_the_documents_schemas(clients: Path) ->
     known = {name.lower() for name in json.loads((clients / "openapi.json").read_text())["components"]["schemas"]}
     models = {path.stem.replace("_", "") for path in (clients / "python" / "site_search" / "models").glob("[a-z]*.py")}
 
-    assert models <= known, "a schema inside another one has no name of its own: see _SHARED_SCHEMAS in openapi.py"
+    assert models <= known, "nested schemas need a name: see _SHARED_SCHEMAS in openapi.py"
 
 
 def test_generated_python_client_completes_the_workflow(

@@ -24,7 +24,7 @@ def computed(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_documented_table_is_what_the_command_computes(row: tuple[str, ...]) -> None:
+def test_documented_table_matches_the_output_of_the_command(row: tuple[str, ...]) -> None:
     sites, searches, cores, memory = (float(cell.replace(",", "")) for cell in row)
 
     values = computed("--sites", str(int(sites)))

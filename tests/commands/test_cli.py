@@ -53,7 +53,7 @@ def test_listing_commands_loads_no_service_modules(tmp_path: Path) -> None:
 
     assert "serve" in printed
     assert not modules & {"flask", "sqlalchemy", "app.application", "app.runtime", "app.models"}
-    assert not list(tmp_path.iterdir()), "nothing is written either"
+    assert not list(tmp_path.iterdir()), "nothing may be written, either"
 
 
 def test_listing_accounts_loads_no_routes_or_engine(tmp_path: Path) -> None:

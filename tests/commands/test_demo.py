@@ -107,8 +107,8 @@ def test_documentation_is_searchable_and_has_a_public_key(read_demo: Demo) -> No
         hit = answer["results"]["hits"][0]
         return str((hit["sections"][0] if sections else hit)["url"]).removeprefix(f"{BASE_URL}/docs/")
 
-    assert first("createKey") == "reference/keys", "an operation by its name"
-    assert first("report a click") == "reference/clicks", "an operation by what it does"
+    assert first("createKey") == "reference/keys", "names an operation"
+    assert first("report a click") == "reference/clicks", "describes an operation"
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
     assert first("k8s") == "deployment", "a synonym"
@@ -235,4 +235,4 @@ def test_demo_has_a_month_of_example_searches_that_one_click_removes(demo: Demo)
     assert [each["query"] for each in left["top_queries"]] == ["a real search"]
     with demo.app.app_context():
         make_demo(demo.part, BASE_URL)
-    assert analytics()["total_searches"] == 1, "they do not come back"
+    assert analytics()["total_searches"] == 1, "removed results must not come back"

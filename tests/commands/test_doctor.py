@@ -74,7 +74,7 @@ def examine(tenant: Tenant, **settings: str) -> tuple[int, dict[str, dict[str, A
     wrong = {finding["topic"]: finding for finding in findings if finding["level"] != "ok"}
     if not settings:
         assert sorted({finding["topic"] for finding in findings}) == sorted(TOPICS)
-    assert all(finding["remedy"] for finding in wrong.values()), "each says what to do"
+    assert all(finding["remedy"] for finding in wrong.values()), "each problem must have a remedy"
     return result.exit_code, wrong
 
 
@@ -232,7 +232,7 @@ def test_damaged_database_is_reported_and_other_checks_still_run(installation: T
     findings = json.loads(CliRunner().invoke(doctor, ["--json"], env=environment).output)
 
     assert "problem" in {finding["level"] for finding in findings if finding["topic"] == "database"}
-    assert {finding["topic"] for finding in findings} == set(TOPICS), "what needs no database is examined"
+    assert {finding["topic"] for finding in findings} == set(TOPICS), "checks that need no database must run"
 
 
 def test_missing_or_stale_indexes_are_a_warning(installation: Tenant) -> None:
@@ -242,7 +242,7 @@ def test_missing_or_stale_indexes_are_a_warning(installation: Tenant) -> None:
 
     status, wrong = examine(installation)
 
-    assert status == 0, "a running service mends it"
+    assert status == 0, "a running service must repair it"
     assert wrong["indexes"]["level"] == "warning"
     assert "for sites 1" in wrong["indexes"]["message"]
 

@@ -122,13 +122,13 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
         with database.write() as session:
             assert session.scalar(select(func.count(SourceRun.id)).where(SourceRun.status == "queued")) == 0
             waiting = request_run(session, session.get_one(Source, late.id))
-            assert claim_run(session, waiting.id) is None, "it waits"
+            assert claim_run(session, waiting.id) is None, "the request must wait"
     account(tenant, "resume")
     with database.write() as session:
         assert claim_run(session, waiting.id) is not None
 
 
-def test_suspension_stops_a_run_that_was_not_explicitly_cancelled(tenant: Tenant) -> None:
+def test_suspension_stops_a_run_that_was_not_explicitly_canceled(tenant: Tenant) -> None:
     """The process that suspended the account was killed before it could cancel the run."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
@@ -153,7 +153,7 @@ def test_queued_runs_of_a_suspended_account_are_not_counted_as_waiting(tenant: T
         assert count_waiting(session) == 1
 
 
-def test_run_of_a_killed_process_is_cancelled_while_the_account_is_suspended(tenant: Tenant) -> None:
+def test_run_of_a_killed_process_is_canceled_while_the_account_is_suspended(tenant: Tenant) -> None:
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     with time_machine.travel(NOON, tick=False) as clock:

@@ -63,7 +63,7 @@ def test_abandoned_change_is_healed_after_its_timeout(counters: CounterStore) ->
     assert counters.heal_credential_epochs(60, now=NOW + 61) == 0
 
 
-def test_a_settled_account_is_not_healed(counters: CounterStore) -> None:
+def test_completed_credential_change_is_not_healed(counters: CounterStore) -> None:
     credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.end_credential_change(1, now=NOW)

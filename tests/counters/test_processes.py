@@ -113,7 +113,7 @@ def run_hammer(*arguments: str) -> str:
     return finished.stdout
 
 
-def test_killed_processes_neither_lose_nor_double_count_answered_searches(shared_url: str, tmp_path: Path) -> None:
+def test_killed_processes_neither_lose_nor_double_count_successful_searches(shared_url: str, tmp_path: Path) -> None:
     answers = tmp_path / "answers"
     run_hammer("kill", shared_url, str(answers))
     answered = answers.stat().st_size

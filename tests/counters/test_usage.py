@@ -156,7 +156,7 @@ def test_gateway_search_is_rejected_at_the_quota_even_if_a_report_already_paid(c
     for _ in range(5):
         outcome = counters.consume([], reserve=GATEWAY, now=NOW)
         assert (outcome.reservation, outcome.used_today) == (None, 3)
-    assert report(counters, 1) == 4, "the rejected ones are not the gateway's"
+    assert report(counters, 1) == 4, "the gateway did not make the rejected searches"
 
 
 def test_capped_reports_are_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:
@@ -174,7 +174,7 @@ def test_refunded_gateway_search_keeps_the_charge_of_reports(counters: CounterSt
     report(counters, 1)
     counters.refund(reservation=outcome.reservation, now=NOW)
     assert used(counters) == 1
-    assert counters.consume([], reserve=GATEWAY, now=NOW).used_today == 1, "it is the one that was reported"
+    assert counters.consume([], reserve=GATEWAY, now=NOW).used_today == 1, "the click must be reported"
 
 
 HARBOR = IntentRequest("visitor", "harbor")
@@ -182,7 +182,7 @@ HARBOR_CRUISE = IntentRequest("visitor", "harbor cruise")
 
 
 @pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
-def test_uncounted_search_is_settled_once_regardless_of_the_quota(counters: CounterStore, site: int | None) -> None:
+def test_uncounted_search_is_charged_once_regardless_of_the_quota(counters: CounterStore, site: int | None) -> None:
     for _ in range(3):
         counters.consume([], reserve=SEARCH, now=NOW)
     for once in ("a", "b", "a", "b"):
@@ -217,7 +217,7 @@ def test_uncounted_typing_is_charged_as_one_search(counters: CounterStore) -> No
     for number in range(3):
         assert going_on.reservation is not None
         counters.settle(going_on.reservation, once=f"failed {number}", now=NOW + 60)
-    assert used(counters) == 0, "all of it failed"
+    assert used(counters) == 0, "every part of the request failed"
 
 
 def test_settlement_key_does_not_collide_with_the_key_of_a_report(counters: CounterStore) -> None:
@@ -278,7 +278,7 @@ def test_searches_of_a_deleted_site_stay_charged(counters: CounterStore) -> None
     counters.forget_site(1, 7, now=NOW)
     assert used(counters) == 6
     again = counters.consume([], reserve=GATEWAY._replace(daily_limit=None), now=NOW)
-    assert again.used_today == 7, "nothing is left that was reported for it"
+    assert again.used_today == 7, "no report of it may remain"
 
 
 def test_deleted_account_leaves_no_usage_or_report_keys(counters: CounterStore) -> None:

@@ -376,7 +376,7 @@ def test_image_versions_are_pinned() -> None:
     assert re.search(r"^ARG BASE=\S+:\d\S+$", CONTAINERFILE, re.MULTILINE)
 
 
-def test_engine_image_versions_are_the_tested_ones() -> None:
+def test_engine_image_versions_are_tested() -> None:
     found: dict[str, set[str]] = {}
     for file in COMPOSE_FILES:
         for service in compose(file)["services"].values():

@@ -268,7 +268,9 @@ def test_forged_events_are_rejected(billing: Billing, tenant: Tenant) -> None:
 
     moment = int(time.time())
     signature = WebhookSignature._compute_signature(f"{moment}.{genuine.decode()}", SECRET)
-    assert billing.post(body, f"t={moment},v1={signature}").status_code == 400, "the signature of another body"
+    assert billing.post(body, f"t={moment},v1={signature}").status_code == 400, (
+        "the signature must not be valid for another body"
+    )
 
     assert billing.state(tenant) == ("free", None)
 

@@ -166,7 +166,7 @@ def test_disabling_a_service_key_ends_its_engine_key_but_not_the_public_one(tena
     assert searches(tenant.app, public) == 200
 
     tenant.browser.post(path, json={"active": True})
-    assert searches(tenant.app, own) == 403, "what was handed out before stays ended"
+    assert searches(tenant.app, own) == 403, "keys issued before must stay revoked"
     assert searches(tenant.app, Gateway(tenant, "search", "engine_key").token) == 200
 
 
@@ -371,7 +371,7 @@ def test_searches_with_a_preview_key_are_free_not_recorded_and_limited(
     gateway.search("page")
     gateway.search("page")
     assert_engine_error(gateway.send({"q": "page"}), 429, "rate_limit_exceeded")
-    assert Gateway(tenant).ids("page") == ["page-1"], "visitors have limits of their own"
+    assert Gateway(tenant).ids("page") == ["page-1"], "visitors must have separate limits"
 
 
 def test_preview_key_expires_and_ends_with_the_pause_of_its_site(tenant: Tenant) -> None:

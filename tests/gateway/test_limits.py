@@ -240,7 +240,7 @@ def test_query_being_typed_is_charged_once_and_not_rate_limited(tenant: Tenant) 
         ([("har", 0), ("", 1), ("ship", 1)], 2),
         ([("har", 0)] + [("har", 20)] * 7, 2),
     ],
-    ids=["extends", "pause", "shortens", "other", "accents", "normal form", "emptied", "begins anew", "two minutes"],
+    ids=["extends", "pause", "shortens", "other", "accents", "normal form", "emptied", "starts over", "two minutes"],
 )
 def test_request_extending_or_shortening_a_query_within_30_seconds_continues_the_search(
     tenant: Tenant, requests: list[tuple[str, int]], charged: int
@@ -400,7 +400,7 @@ def test_exhausted_search_quota_returns_429_until_midnight(tenant: Tenant) -> No
             assert response.headers["X-RateLimit-Limit"] == "2"
             assert response.headers["X-RateLimit-Remaining"] == "0"
             assert int(response.headers["X-RateLimit-Reset"]) == int(clock_end().timestamp())
-        assert gateway.search()["estimatedTotalHits"] == 1, "without a text it costs nothing"
+        assert gateway.search()["estimatedTotalHits"] == 1, "a search without a text must be free"
         assert_engine_error(gateway.send({"q": "page", "limit": -1}), 400, "invalid_search_limit")
         assert used_today(tenant) == 2
 

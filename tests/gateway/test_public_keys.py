@@ -59,7 +59,7 @@ def test_public_key_searches_only_its_own_index(tenant: Tenant, stranger: Tenant
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_secret_keys_are_refused_with_advice(tenant: Tenant, kind: str) -> None:
+def test_secret_keys_are_rejected_with_a_hint(tenant: Tenant, kind: str) -> None:
     response = visitor(tenant, tenant.tokens[kind]).get("/engine/suggest?q=page")
 
     body = assert_engine_error(response, 403, "invalid_api_key")
@@ -154,7 +154,7 @@ def test_typing_with_a_public_key_is_charged_like_typing_with_its_engine_key(ten
     assert [search(tenant, visitor(tenant), text) for text in ("p", "pa", "page")] == [200] * 3
     assert used_today(tenant) == 1
     assert search(tenant, own, "pages") == 200
-    assert used_today(tenant) == 1, "both keys are the same visitor"
+    assert used_today(tenant) == 1, "both keys belong to the same visitor"
     assert search(tenant, own, "other") == 200
     assert used_today(tenant) == 2
 
@@ -168,7 +168,7 @@ def test_quota_and_request_limits_of_public_keys_apply(tenant: Tenant) -> None:
 
     statuses = [visitor(tenant).post(path, json={"q": f"text {number}"}).status_code for number in range(4)]
 
-    assert statuses == [200, 429, 429, 429], "the two searches before count, too"
+    assert statuses == [200, 429, 429, 429], "the two previous searches must count, too"
 
 
 def test_public_keys_use_at_the_gateway_is_recorded_with_its_page(tenant: Tenant) -> None:

@@ -83,7 +83,7 @@ def test_standard_fields_always_stay_text() -> None:
     assert documents("id,title,date,author\n1,2,3,true\n") == [{"id": "1", "title": "2", "date": "3", "author": "true"}]
 
 
-def test_row_with_a_wrong_cell_count_is_reported_and_the_rest_is_read() -> None:
+def test_row_with_a_wrong_cell_count_is_reported_and_the_others_are_read() -> None:
     text = "id,title\n1,One\n2\n3,Three,3\n4,Four\n"
 
     assert [document["id"] for document in documents(text)] == ["1", "4"]

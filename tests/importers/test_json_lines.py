@@ -19,7 +19,7 @@ def test_each_line_is_read_as_one_json_value() -> None:
     ]
 
 
-def test_invalid_line_is_reported_and_the_rest_is_read() -> None:
+def test_invalid_line_is_reported_and_the_others_are_read() -> None:
     text = b'{"id": 1}\n{not json\n{"id": "\xff"}\n{"id": 2} {"id": 3}\n{"id": 4}\n'
 
     found = list(read_json_lines(BytesIO(text)))

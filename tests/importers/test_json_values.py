@@ -62,7 +62,7 @@ def test_line_of_a_record_is_where_its_value_begins() -> None:
     assert [found.line for found in read(text)] == [3, 6, 7]
 
 
-def test_invalid_array_member_is_reported_and_the_rest_is_read() -> None:
+def test_invalid_array_member_is_reported_and_the_others_are_read() -> None:
     text = '[{"id": "a"},\n{"id": nothing},\n{"id": "b"} {"id": "c"},\n"text",\n,{"id": "d"},\n]'
 
     assert values(text) == [{"id": "a"}, "text", {"id": "d"}]

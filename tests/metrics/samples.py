@@ -25,9 +25,9 @@ def samples_of(text: str) -> Samples:
     """Return all samples of a response, each of which occurs once."""
     families: list[Metric] = list(text_string_to_metric_families(text))
     names = [family.name for family in families]
-    assert len(names) == len(set(names)), "a metric is told twice"
+    assert len(names) == len(set(names)), "a metric is exported twice"
     listed = [(key_of(each.name, each.labels), each.value) for family in families for each in family.samples]
-    assert len(listed) == len(dict(listed)), "a sample is told twice"
+    assert len(listed) == len(dict(listed)), "a sample is exported twice"
     return dict(listed)
 
 

@@ -167,7 +167,7 @@ def test_result_of_the_last_health_check_is_reported(installed: Tenant, monkeypa
     def refuse() -> None:
         raise BackendUnavailable
 
-    assert not has(scrape(installed.app), "search_dependency_up"), "nobody has looked yet"
+    assert not has(scrape(installed.app), "search_dependency_up"), "the queue must not have been checked yet"
     monkeypatch.setattr(part_of(installed).engines.default, "check", refuse)
     part_of(installed).health.check()
 

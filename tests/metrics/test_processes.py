@@ -53,7 +53,7 @@ def test_counts_of_ended_processes_are_merged_into_one_file_of_each_kind(tmp_pat
     assert value(last, "search_engine_seconds_bucket", operation="search", le="+Inf") == 3
     assert value(last, "search_engine_seconds_sum", operation="search") == pytest.approx(0.009)
     kinds = [file.name.rpartition("_")[0] for file in tmp_path.glob("*.db")]
-    assert max(map(kinds.count, kinds)) == 2, "that of the last process, and that of all before"
+    assert max(map(kinds.count, kinds)) == 2, "one lock of the last process, and one of all processes before it"
 
 
 def test_version_is_reported() -> None:

@@ -69,7 +69,7 @@ def test_facets_are_counted_and_refine_the_search(packages: Packages, customer: 
 
     assert start["facets"]["author"] == {"Ann": 9, "Bob Annan": 8, "Čeněk": 8}
     assert refined["total"] == 8
-    assert refined["facets"]["author"] == start["facets"]["author"], "the other authors can still be chosen"
+    assert refined["facets"]["author"] == start["facets"]["author"], "the other authors must still be selectable"
     assert refined["facets"]["price"]["23"] == 1
     assert either["total"] == 17
 
@@ -127,5 +127,5 @@ def test_analytics_count_typing_and_refining_as_one_search(packages: Packages, c
         assert "upgrade guide 14" in searched()
 
     eventually(is_recorded)
-    assert searched()["upgrade guide 14"] == 1, "neither the facet's counts nor its hits are another search"
+    assert searched()["upgrade guide 14"] == 1, "requests for facets do not count as further searches"
     assert not set(typed[:-1]) & searched().keys()

@@ -38,7 +38,7 @@ class Listener(Visitor):
 
     def open_box(self) -> None:
         self.go("/")
-        self.wait(lambda: self.find("#site-search").shadow_root, "the box never came")
+        self.wait(lambda: self.find("#site-search").shadow_root, "the box did not appear")
         assert self.driver.execute_async_script(START) is None
 
     def hears(self) -> list[str]:
@@ -92,7 +92,7 @@ def test_keyboard_search_is_announced_from_field_to_result(stub: Stub, listener:
     listener.hears_soon("polite: Showing results for “open”: 7 results")
 
     listener.wait(
-        lambda: listener.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", "nothing was chosen"
+        lambda: listener.inside("input")[0].get_attribute("aria-activedescendant") == "hit-0", "no option was selected"
     )
     heard = listener.reads_on_to("end of listbox, Results, orientated vertically")
     first = "Opening hours May 1, 2024 We open at nine"
@@ -106,7 +106,7 @@ def test_keyboard_search_is_announced_from_field_to_result(stub: Stub, listener:
     ]
 
     listener.type(Keys.ENTER)
-    listener.wait(lambda: listener.driver.current_url.endswith("#hours"), "the result never opened")
+    listener.wait(lambda: listener.driver.current_url.endswith("#hours"), "the result did not open")
 
 
 def test_missing_results_are_announced_with_links_and_popular_searches(stub: Stub, listener: Listener) -> None:

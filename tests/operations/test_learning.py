@@ -15,7 +15,7 @@ def clicks(document_id: str, position: int | None, count: int, *, first: int = 0
     return [VisitorClick(document_id, first + number, position, age) for number in range(count)]
 
 
-def test_page_clicked_more_than_its_position_predicts_gains_places() -> None:
+def test_page_clicked_more_than_its_position_predicts_moves_up() -> None:
     gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)], PLACES)
 
     assert gains["third"] - gains.get("first", 0) > 2
@@ -46,7 +46,7 @@ def test_click_weight_halves_after_thirty_days() -> None:
     assert old == new
 
 
-def test_click_without_a_position_counts_as_a_click_on_the_first_place() -> None:
+def test_click_without_a_position_counts_as_a_click_on_the_first_position() -> None:
     others = clicks("a", 1, 10)
 
     assert find_gains([*others, *clicks("b", None, 10, first=10)], PLACES) == find_gains(
@@ -54,7 +54,7 @@ def test_click_without_a_position_counts_as_a_click_on_the_first_place() -> None
     )
 
 
-def test_invented_click_position_counts_no_more_than_the_last_place_the_page_is_shown() -> None:
+def test_invented_click_position_counts_at_most_as_the_last_shown_position() -> None:
     others = clicks("first", 1, 100)
     invented, told = ([*others, *clicks("third", position, 10, first=100)] for position in (1_000_000, 6))
 
@@ -93,14 +93,14 @@ def test_clearly_better_second_page_moves_to_the_top_and_no_other_page_moves(ste
     assert (better, others) == (1, 0)
 
 
-def test_equally_good_pages_rarely_swap_places() -> None:
+def test_equally_good_pages_rarely_swap_positions() -> None:
     equal, others = swapped_pairs(0.3, 0.3, lists=50, seed=SEED)
 
     assert equal <= 0.2
     assert others == 0
 
 
-def test_page_moves_by_at_most_three_places() -> None:
+def test_page_moves_by_at_most_three_positions() -> None:
     ranked = [str(number) for number in range(10)]
 
     seen = simulate({"q": ranked}, lambda _, document_id: 0.9 if document_id == "8" else 0.05, seed=SEED)["q"]

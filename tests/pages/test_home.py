@@ -57,7 +57,7 @@ def test_pictured_reasons_are_reasons_of_the_crawler(app: Flask) -> None:
     assert [reason for reason in reasons if reason not in explained and f"with {reason}" not in explained] == []
 
 
-def test_first_page_names_what_buyers_search_for(app: Flask) -> None:
+def test_home_page_contains_the_terms_that_buyers_search_for(app: Flask) -> None:
     text = Person(app).go("/").text.lower()
 
     for words in ("site search", "autocomplete", "semantic search", "pricing", "privacy (gdpr)", "dark mode"):

@@ -60,7 +60,7 @@ def test_first_code_turns_on_two_factor_authentication(person: Person, tenant: T
 
     assert person.send("Turn on two-factor authentication", code="000000").status_code == 400
     assert person.problem_of("code").startswith("Code is incorrect; enter the current code from your authenticator app")
-    assert app.secret in person.page.text, "a typing error does not mean to scan again"
+    assert app.secret in person.page.text, "a corrected search must not scan the index again"
 
     person.press("Turn on two-factor authentication", code=code_of(app))
     codes = person.page.one("pre").text.split()

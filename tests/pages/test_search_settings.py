@@ -314,7 +314,9 @@ def test_preview_shows_results_without_saving(person: Person, tenant: Tenant) ->
 
     assert shown_lists(person) == [["Bread rolls was 2", "Bread was 1"], ["Bread", "Bread rolls"]]
     selected = [link.text for link in person.page.all("a") if "aria-current" in link.attributes]
-    assert selected == ["Sites", "Search settings", "Settings", "Pinned and hidden"], "in each navigation"
+    assert selected == ["Sites", "Search settings", "Settings", "Pinned and hidden"], (
+        "each navigation must contain the link"
+    )
     assert settings_of(tenant)["pinned"] == []
     assert person.page.one("input", id="query").attributes["value"] == "bread"
     assert write(person, "Save") == 303

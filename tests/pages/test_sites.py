@@ -28,7 +28,7 @@ def test_new_site_shows_next_steps(app: Flask) -> None:
     commands = [found.raw_text for found in ann.page.all("code")]
     (lines,) = (text for text in commands if text.startswith('<div id="site-search"></div>\n<script src='))
     ann.follow("View and customize")
-    assert lines in [found.raw_text for found in ann.page.all("code")], "the key is shown whenever it is asked for"
+    assert lines in [found.raw_text for found in ann.page.all("code")], "the key must be shown each time"
     ann.follow("Keys")
     assert ann.page.one("ul", class_="rows").one("h2").text == "Search box Active"
 
@@ -57,7 +57,7 @@ def test_invalid_site_form_keeps_input(person: Person) -> None:
 )
 def test_site_url_can_be_entered_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
     person.go("/sites/create")
-    assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
+    assert person.page.one("input", name="url").attributes["type"] == "text", "browsers would not accept it as a URL"
     person.press("Add site", name="Digital", url=typed)
     assert person.notice.startswith("Site added.")
     assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
@@ -66,7 +66,7 @@ def test_site_url_can_be_entered_without_https(person: Person, tenant: Tenant, t
     person.press("Save", url=typed)
     assert tenant.browser.get(path).get_json()["site"]["url"] == url
     rejected = tenant.browser.post("/sites", json={"name": "Digital", "url": typed.strip()})
-    assert rejected.status_code == (201 if typed == url else 400), "programs are taken at their word"
+    assert rejected.status_code == (201 if typed == url else 400), "searches by programs are counted without merging"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_reached_quota_and_queued_run_are_listed_most_severe_first(person: Perso
     assert _todos(person, f"/sites/{tenant.site_id}") == [quota]
 
 
-def test_todo_list_says_so_if_the_engine_is_unavailable(
+def test_todo_list_reports_an_unavailable_engine(
     app: Flask, person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _miss(app, tenant, "zeppelin", 1)

@@ -211,7 +211,7 @@ def test_crawl_pauses_on_a_full_disk_and_finishes_afterwards(server: Server, dis
 
         for _ in range(40):
             assert customer.search.search("page").status == 200
-        assert len(website.asked) < 30, "no page is read that cannot be kept"
+        assert len(website.asked) < 30, "pages that cannot be stored must not be fetched"
         filler.unlink()
 
         def is_finished() -> None:

@@ -57,7 +57,7 @@ def load(customer: Customer) -> Iterator[tuple[Crowd, Crowd]]:
         wanted = least[0]
         answer = customer.search.search("page", limit=1)
         assert answer.status == 200, answer.body
-        assert answer.body["results"]["estimatedTotalHits"] >= wanted, "a half-built index was searched"
+        assert answer.body["results"]["estimatedTotalHits"] >= wanted, "a search used an incomplete index"
         return answer
 
     def write(number: int) -> Answer:

@@ -162,7 +162,7 @@ def test_searches_continue_during_a_counter_outage_and_writes_are_rejected(
     searches, writes, begin, end = run_with(customer, counters_away, BUSY_SECONDS + 5 if is_file else 0)
 
     meanwhile = answers_between(searches, begin, end)
-    assert len(meanwhile) >= SEARCHERS, "nobody waits until they are back"
+    assert len(meanwhile) >= SEARCHERS, "no request must wait until they are available"
     assert {answer.status for _, answer in searches.answers} == {200}
     assert max(answer.seconds for answer in meanwhile) < PATIENCE_SECONDS
     assert all("X-RateLimit-Limit" in answer.headers for answer in meanwhile)

@@ -115,7 +115,7 @@ def test_restored_copy_and_original_run_side_by_side_without_affecting_each_othe
         kept = all_ids(here)
         assert "page-copy-only" not in kept
         assert {"page-seed-0"} | taken <= kept
-        assert not direct or finds_directly(info), "the copy ended keys of the original at the engine"
+        assert not direct or finds_directly(info), "the copy revoked the original's engine keys"
         assert customer.private.index(page("still")).status == 200
         assert customer.search.found_ids("still") >= {"page-still"}
 

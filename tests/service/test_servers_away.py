@@ -123,7 +123,7 @@ WRITES = {
 
 @pytest.mark.parametrize("trouble", [dead, hanging])
 @pytest.mark.parametrize("part", PARTS)
-def test_operations_without_the_unavailable_part_continue_and_the_rest_recovers(
+def test_operations_without_the_unavailable_part_continue_and_others_recover(
     installation: Installation, part: str, trouble: Callable[..., AbstractContextManager[None]]
 ) -> None:
     made, name = installation, f"{part}{trouble.__name__}"
@@ -159,7 +159,7 @@ def test_operations_without_the_unavailable_part_continue_and_the_rest_recovers(
         both = {f"page-{name}{number}" for number in range(2)}
         assert both <= eventually(lambda: made.customer.private.found_ids(name))
         made.charged += 1
-    assert made.server.worker_pids() == workers, "no worker was started anew"
+    assert made.server.worker_pids() == workers, "no worker was restarted"
 
 
 def test_every_successful_search_is_counted_once_after_the_outages(installation: Installation) -> None:

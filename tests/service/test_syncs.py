@@ -48,7 +48,7 @@ def kept_ids(customer: Customer) -> set[str]:
             return ids
 
 
-def test_sweep_removes_each_document_once_although_its_processes_are_killed(fresh_servers: list[Server]) -> None:
+def test_sweep_removes_each_document_once_even_if_its_processes_are_killed(fresh_servers: list[Server]) -> None:
     customer = register(fresh_servers, "ann@example.com")
     fresh_servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")
     first = begin(customer)

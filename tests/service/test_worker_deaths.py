@@ -44,11 +44,11 @@ def test_successful_searches_are_counted_exactly_once_although_workers_are_kille
             with suppress(ProcessLookupError):
                 os.kill(moments.choice(victims), signal.SIGKILL)
 
-    assert len(searches.unanswered) >= 5, "the kills hit nothing"
+    assert len(searches.unanswered) >= 5, "no kill interrupted a write"
     answers = [answer for _, answer in searches.answers]
     assert {answer.status for answer in answers} == {200}
     used = Counter(answer.body["remaining_quota"]["used_today"] for answer in answers)
-    assert max(used.values()) == 1, "two answered searches had the same number"
+    assert max(used.values()) == 1, "two successful searches had the same number"
     answered = {f"page n{number}" for number, _ in searches.answers}
 
     def all_are_stored() -> Counter[str]:

@@ -130,7 +130,7 @@ def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
     assert found(original, original.app) == ["page-1", "page-2", "page-3"]
     gateway = ApiClient(original.app, public["engine_public_key"])
     answer = gateway.post(f"/engine/indexes/{public['index']}/search", json={"q": "page"})
-    assert answer.get_json()["estimatedTotalHits"] == 3, "a key that pages have was ended"
+    assert answer.get_json()["estimatedTotalHits"] == 3, "a key that pages use was revoked"
 
 
 def test_interrupted_rebuild_is_not_searched_and_is_restarted_later(
@@ -154,7 +154,7 @@ def test_interrupted_rebuild_is_not_searched_and_is_restarted_later(
     assert original.search.get("/v1/search?q=page").status_code == 503
 
     monkeypatch.setattr(engine, "upsert", upsert)
-    assert original.search.get("/v1/search?q=page").status_code == 503, "not begun again with every search"
+    assert original.search.get("/v1/search?q=page").status_code == 503, "a search must not restart it"
     part.indexer._failures._latest.clear()  # End the pause.
     assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
     original.app.extensions["jobs"].run_all()
@@ -275,7 +275,7 @@ def test_engines_and_other_processes_share_locks(tmp_path: Path) -> None:
         assert not is_held
 
 
-def test_operations_on_an_engine_that_was_not_asked_are_counted(tmp_path: Path) -> None:
+def test_operations_that_did_not_reach_an_engine_are_counted(tmp_path: Path) -> None:
     class Silent(TantivyBackend):
         def count(self, index: str) -> int:
             raise EngineNotAsked

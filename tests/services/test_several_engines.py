@@ -64,7 +64,7 @@ def stop(monkeypatch: pytest.MonkeyPatch, engine: SearchBackend) -> None:
 
 def test_new_sites_go_to_the_engine_with_the_fewest_documents(app: Flask, part: Runtime) -> None:
     ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
-    assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, SECOND], "empty sites take turns"
+    assert [engine_of(part, tenant.site_id) for tenant in (ann, bob)] == [FIRST, SECOND], "empty sites must alternate"
 
     bob.index(*[page(number) for number in range(5)])
     assert [engine_of(part, add_site(ann, name)) for name in ("one", "two", "three")] == [FIRST] * 3
@@ -151,7 +151,7 @@ def test_lost_index_is_noticed_while_another_engine_is_down(
         missing_indexes(part.database, part.engines)
 
 
-def test_move_takes_the_engines_name_and_leaves_other_sites(app: Flask, part: Runtime) -> None:
+def test_move_accepts_an_engine_name_and_skips_other_sites(app: Flask, part: Runtime) -> None:
     ann, bob = (register_tenant(app, f"{name}@example.com") for name in ("ann", "bob"))
     for tenant in (ann, bob):
         tenant.index(page(1))

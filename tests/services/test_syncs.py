@@ -155,7 +155,7 @@ def test_document_rewritten_by_another_source_during_a_sync_is_not_removed(ann: 
     assert ann.finish(sync_id) == 0
     assert ann.numbers() == [1, 2, 3, 4]
     assert ann.sources() == {1: "wordpress", 2: "api", 3: "shop", 4: "shop"}
-    assert ann.mark_seen(shop, 1, 3) == {"page-3"}, "what another source wrote must be sent again"
+    assert ann.mark_seen(shop, 1, 3) == {"page-3"}, "documents that another source replaced must be sent again"
 
 
 def test_sync_of_a_crawl_source_removes_its_unseen_documents(ann: Sender) -> None:
@@ -409,7 +409,7 @@ def test_interrupted_sweep_is_continued_in_the_background(
     end_syncs = next(job for job in app.extensions["jobs"].jobs if job.name == "syncs")
 
     end_syncs.run()
-    assert ann.count() == 35, "whoever swept may still be at it"
+    assert ann.count() == 35, "another process may still be sweeping"
     clock.shift(timedelta(minutes=1))
     end_syncs.run()
 

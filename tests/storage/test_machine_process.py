@@ -95,8 +95,8 @@ def test_failed_process_is_not_restarted_at_once(create: Callable[..., MachinePr
 @pytest.mark.parametrize(
     ("statuses", "pauses"),
     [
-        pytest.param([3, 3, 3, 3], [11.0, 21.0, 31.0], id="pauses grow up to the longest"),
-        pytest.param([3, 3, 0, 3, 3], [11.0, 21.0, 1.0, 11.0], id="a success resets the pause"),
+        pytest.param([3, 3, 3, 3], [11.0, 21.0, 31.0], id="pauses grow to a maximum"),
+        pytest.param([3, 3, 0, 3, 3], [11.0, 21.0, 1.0, 11.0], id="success resets the pause"),
     ],
 )
 def test_pauses_before_restarts_grow_with_consecutive_failures(

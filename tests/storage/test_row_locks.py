@@ -75,7 +75,7 @@ def await_waiting(part: Runtime, session: Session) -> None:
         with part.database.read() as looking:  # PostgreSQL repeats the same activity within one transaction.
             if looking.scalar(waiting, {"mine": mine}):
                 return
-        assert time.monotonic() < deadline, "nobody waits"
+        assert time.monotonic() < deadline, "no thread may be waiting"
 
 
 def pause(part: Runtime, account_id: int, site_id: int) -> None:

@@ -392,7 +392,7 @@ class TestTokens:
             ("?token=&key=", {"X-API-Key": ""}, "Send an API key: "),
         ],
     )
-    def test_key_in_another_place_is_told_where_to_go(
+    def test_key_in_the_wrong_header_gets_a_hint_where_to_send_it(
         self, ann: Tenant, query: str, headers: dict[str, str], seen: str
     ) -> None:
         token = ann.tokens["search"]

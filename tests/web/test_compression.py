@@ -122,7 +122,7 @@ def test_range_request_returns_a_part_of_the_uncompressed_file(app: Flask) -> No
     assert "Content-Encoding" not in part.headers
     packed = _get(app, "/static/style.css", **GZIP)
     whole = _get(app, "/static/style.css", Range="bytes=0-1999", If_Range=packed.headers["ETag"])
-    assert (whole.status_code, whole.data) == (200, plain.data), "they have a part of the other form"
+    assert (whole.status_code, whole.data) == (200, plain.data), "they contain part of the other form"
 
 
 @pytest.mark.parametrize("template", PERSONAL)

@@ -96,7 +96,9 @@ class TestBodies:
             (b'{"q":\n "\xc3\xa9\xff"}', "(line 2, column 4): the byte 0xff is not UTF-8."),
         ],
     )
-    def test_message_about_invalid_json_says_where_and_why(self, ann: Tenant, data: bytes, reason: str) -> None:
+    def test_message_about_invalid_json_contains_the_position_and_the_reason(
+        self, ann: Tenant, data: bytes, reason: str
+    ) -> None:
         body = assert_error(send(ann, data), 400, "invalid_json")
 
         assert body["message"] == f"The body is not valid JSON in UTF-8 {reason}"

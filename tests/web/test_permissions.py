@@ -61,7 +61,7 @@ class TestScopes:
         for path in ("/sites", "/dashboard", "/api/analytics", "/profile/edit", "/v1/search?q=x"):
             assert_ok(client.get(path))
 
-    def test_search_rejected_for_its_scope_is_neither_charged_nor_counted_as_refused(self, tenant: Tenant) -> None:
+    def test_search_rejected_for_its_scope_is_neither_charged_nor_counted_as_rejected(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=1)
         _, client = narrow_key(tenant, scopes=["sites"])
         for _ in range(2):
@@ -515,7 +515,7 @@ class TestOrigins:
             for origin in (BAD["Origin"], "null", "", "https://example.com", "http://www.example.com"):
                 response = client.call(row.method, path, headers={"Origin": origin}, **sent)
                 assert "allowed_origins" in assert_error(response, 403, "origin_not_allowed")["message"]
-                assert response.headers["Access-Control-Allow-Origin"] == "*", "the page can read why"
+                assert response.headers["Access-Control-Allow-Origin"] == "*", "the page must be able to read the error"
 
     def test_public_key_without_allowed_origins_works_from_any_origin(self, ann: Tenant) -> None:
         assert ann.keys["public"]["allowed_origins"] is None

@@ -286,8 +286,10 @@ class TestAddresses:
 
         with time_machine.travel(NOON, tick=False):
             assert left("6.6.6.6, 10.0.0.1, 192.168.0.1") == 299
-            assert left("7.7.7.7, 10.0.0.1, 192.168.0.1") == 298, "what a visitor claims changes nothing"
-            assert left('"6.6.6.6, 10.0.0.1, 192.168.0.1') == 297, "nor does a quotation that never ends"
+            assert left("7.7.7.7, 10.0.0.1, 192.168.0.1") == 298, (
+                "values that a visitor sends must not change the result"
+            )
+            assert left('"6.6.6.6, 10.0.0.1, 192.168.0.1') == 297, "an unterminated quotation must not do so, either"
             assert left("10.0.0.2, 192.168.0.1") == 299
         close_app(app)
 
@@ -369,7 +371,7 @@ class TestStoredThings:
 
         body = assert_error(two_new, 403, "document_limit_reached")
         assert "3 documents" in body["message"]
-        assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"], "nothing of the batch was indexed"
+        assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"], "the batch must not be indexed at all"
         assert tenant.index(page(1), page(2), page(3)) == {"success": True, "indexed": 3, "created": 1, "updated": 2}
         assert tenant.index(page(1, title="Other"))["updated"] == 1
         assert_error(

@@ -48,7 +48,7 @@ def test_example_request_gets_the_recorded_response(told: Told, operation: str) 
     if os.environ.get("RECORD_EXAMPLES"):
         pytest.skip("The answers are being recorded.")
 
-    assert told[operation] == read_responses().get(operation), "if this is as it should be: make examples"
+    assert told[operation] == read_responses().get(operation), "if the change is intended, run `make examples`"
 
 
 @pytest.mark.skipif("RECORD_EXAMPLES" in os.environ, reason="The answers are being recorded.")

@@ -81,7 +81,7 @@ class IndexContract:
     def test_backend_reports_its_version(self, backend: SearchBackend) -> None:
         assert re.fullmatch(r"v?\d+\.\d+.*", backend.version())
 
-    def test_free_share_of_disk_and_memory_is_a_share_if_it_is_known(self, backend: SearchBackend) -> None:
+    def test_free_share_of_disk_and_memory_is_a_fraction_if_available(self, backend: SearchBackend) -> None:
         share = backend.free_share()
         assert share is None or 0 < share < 1
 

@@ -351,7 +351,7 @@ class FakeMeilisearch:
         index = self.index(queries[0]["indexUid"])
         best: dict[str, tuple[float, int, tuple[Any, float]]] = {}
         for at, query in enumerate(queries):
-            assert not federation.keys() & query.keys(), "Meilisearch refuses the page of a query of several"
+            assert not federation.keys() & query.keys(), "Meilisearch rejects page numbers in federated queries"
             weight = query.get("federationOptions", {}).get("weight", 1.0)
             for item in self.found(index, query):
                 pk = str(item[0][index.primary_key])
@@ -490,7 +490,7 @@ class FakeMeilisearch:
         document, score = item
         wanted = wish.get("attributesToRetrieve")
         hit = {k: v for k, v in document.items() if wanted is None or k in wanted}
-        assert not wish.get("showMatchesPosition"), "the server takes every text of every hit apart for that"
+        assert not wish.get("showMatchesPosition"), "the server parses every text of every hit for that"
         return {**hit, "_rankingScore": score} if wish.get("showRankingScore") else hit
 
     def facets(self, index: Index, found: list[Any], names: list[str]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_timed_out_write_is_not_resent_while_its_task_is_queued(
     for _ in range(3):
         with pytest.raises(BackendUnavailable, match="may finish later"):
             case.add(page("a", "word"))
-    assert len(server.tasks) == tasks, "the queue did not grow"
+    assert len(server.tasks) == tasks, "the queue must not grow"
     server.stuck = False
     case.add(page("a", "word"))
     assert case.ids("word") == ["a"]
@@ -213,7 +213,7 @@ def test_matches_are_located_only_in_displayed_fields(case: Case, server: FakeMe
     assert hit.formatted == {"title": "<em>Documentation</em>"}
     for request in server.requests[before:]:
         for query in json.loads(request.body or b"{}").get("queries", []):
-            assert "showMatchesPosition" not in query, "it takes every displayed text of every hit apart"
+            assert "showMatchesPosition" not in query, "highlighting parses the displayed texts of every hit"
 
 
 @contextmanager

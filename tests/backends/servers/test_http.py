@@ -131,7 +131,7 @@ def test_a_pool_used_before_a_fork_works_in_every_child(pool: HttpPool) -> None:
         child.join()
 
 
-def test_reply_above_the_size_limit_raises_reply_too_large(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_above_the_size_limit_raises_reply_too_large(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_RESPONSE_BYTES", 100)
     assert get(pool, "/" + "x" * 99) == b"/" + b"x" * 99
 
@@ -152,7 +152,7 @@ def test_stalled_or_truncated_response_raises_transport_failure_in_time(way: str
             pool.send("GET", f"http://127.0.0.1:{port}", "/x", Budget(0.2))
         with pytest.raises(TransportFailure):
             list(pool.lines(f"http://127.0.0.1:{port}", "/x", 0.2))
-        assert time.monotonic() - began < 10, "the server itself says nothing for 30 seconds"
+        assert time.monotonic() - began < 10, "the server itself sends nothing for 30 seconds"
         pool.close()
 
 
@@ -170,7 +170,7 @@ class FrozenPool(HttpPool):
 
 
 @pytest.mark.parametrize("way", ["hangs", "drips"])
-def test_server_that_does_not_respond_is_not_asked_again(way: str) -> None:
+def test_unresponsive_server_gets_no_further_request(way: str) -> None:
     with broken_server(way) as port, closing(FrozenPool(port)) as pool:
         with pytest.raises(TransportFailure):
             pool.ask()

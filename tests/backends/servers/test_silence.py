@@ -137,7 +137,7 @@ def test_a_caller_with_too_little_time_does_not_probe(silence: Silence, clock: C
         silence.begin(PROBE_SECONDS - 0.01)
 
 
-def test_requests_beyond_the_maximum_wait_for_their_turn_and_the_rest_is_rejected() -> None:
+def test_requests_beyond_the_maximum_wait_for_their_turn_or_are_rejected() -> None:
     silence, begun = Silence(), []
     for _ in range(MAX_REQUESTS):
         assert silence.begin(PATIENCE_SECONDS)
@@ -160,7 +160,7 @@ def test_waiting_callers_are_rejected_together_when_the_engine_is_found_silent(c
         assert silence.begin(LIMIT)
     threads = in_threads(MAX_WAITING, lambda: outcomes.append(is_rejected(silence)))
     eventually(lambda: silence._waiting == MAX_WAITING, "they do not wait")
-    assert is_rejected(silence), "too many wait"
+    assert is_rejected(silence), "too many requests wait"
     with silence._changed:
         silence._is_probing = True
     silence.end_probe(responded=False)

@@ -105,7 +105,7 @@ def test_largest_document_size_is_requested_once_a_minute_and_only_if_needed(
 
     assert asked(None) == 0
     assert [asked(10_000) for _ in range(3)] == [1, 0, 0]
-    assert asked(500) == 1, "one document of many may be too large"
+    assert asked(500) == 1, "one of many documents may be too large"
     clock.now += 61
     assert asked(10_000) == 1
 

@@ -84,7 +84,7 @@ def contexts(browser: Browser) -> int:
         "setInterval(() => { document.open(); document.write('<p>again'); document.close() }, 10)",
     ],
 )
-def test_page_that_removes_what_is_read_leaves_no_context_and_the_browser_stays(
+def test_page_that_removes_its_content_while_read_leaves_no_browser_context(
     patient_browser: Browser, recorder: Recorder, script: str
 ) -> None:
     render_patiently(patient_browser, page(WRITE), recorder)
@@ -169,7 +169,7 @@ def render_patiently(browser: Browser, target: Fetched, recorder: Recorder) -> R
         return browser.render(target, recorder)
 
 
-def test_page_that_takes_a_gigabyte_of_memory_ends_the_browser_before_the_time_limit(
+def test_page_that_uses_a_gigabyte_of_memory_ends_the_browser_before_the_time_limit(
     patient_browser: Browser, recorder: Recorder
 ) -> None:
     grow = "const kept = []; function grow() { kept.push(new Uint8Array(1 << 26).fill(1)); setTimeout(grow) } grow()"

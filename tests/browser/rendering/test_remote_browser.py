@@ -90,7 +90,7 @@ def answer_wrongly(text: bytes) -> Callable[[socket.socket], None]:
         answer_wrongly(b'{"id": NUMBER, "result": 7}'),
         answer_wrongly(b'{"method": "Target.attachedToTarget", "params": {}}'),
     ],
-    ids=["silent", "junk", "no JSON", "wrong results", "wrong events"],
+    ids=["silent", "garbage", "not JSON", "wrong results", "wrong events"],
 )
 def test_address_that_hangs_or_sends_junk_is_to_blame_and_the_driver_recovers(
     chromium_path: str, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, serve: Callable[[socket.socket], None]

@@ -149,7 +149,7 @@ def test_turns_of_a_dead_process_expire(turns: LocalTurns, clock: Clock) -> None
     take(turns)
 
 
-def test_waiting_for_a_turn_can_be_cancelled(turns: LocalTurns) -> None:
+def test_waiting_for_a_turn_can_be_canceled(turns: LocalTurns) -> None:
     def cancelled(seconds: float) -> None:
         raise KeyboardInterrupt
 

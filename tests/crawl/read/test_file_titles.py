@@ -77,7 +77,7 @@ def test_titles_that_people_write_stay(title: str) -> None:
         ('attachment; filename="download.php"', "download.php"),
     ],
 )
-def test_name_of_a_file_is_that_of_its_content_disposition(disposition: str, name: str) -> None:
+def test_file_name_comes_from_content_disposition(disposition: str, name: str) -> None:
     assert name_of(URL, {"content-disposition": disposition}) == name
 
 

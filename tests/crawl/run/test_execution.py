@@ -874,7 +874,7 @@ def test_deleting_the_site_mid_run_fails_the_run(runner: Runner, website: Websit
     assert "restore" in run.error["message"]
 
 
-def test_webhooks_receive_finished_and_failed_runs_but_not_cancelled_ones(runner: Runner, website: Website) -> None:
+def test_webhooks_receive_finished_and_failed_runs_but_not_canceled_runs(runner: Runner, website: Website) -> None:
     webhook, _ = add_webhook(runner.tenant, "https://example.com/hook", "run.finished", "run.failed")
     make_site(website, 3)
     source = runner.add()
@@ -899,7 +899,7 @@ def test_webhooks_receive_finished_and_failed_runs_but_not_cancelled_ones(runner
     assert second["payload"]["data"]["run"] == shown[1]["run"]
 
 
-def test_cancelled_run_keeps_indexed_pages_and_removes_nothing(runner: Runner, website: Website) -> None:
+def test_canceled_run_keeps_indexed_pages_and_removes_nothing(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     source = runner.add()
     runner.run(source)
@@ -1024,7 +1024,7 @@ def test_page_with_retry_after_is_requested_again_and_indexed(
     assert turns.pauses == [7.0]
 
 
-def test_robots_txt_that_asks_to_wait_is_requested_again_and_obeyed(
+def test_robots_txt_that_returns_429_is_requested_again_and_obeyed(
     runner: Runner, website: Website, turns: FreeTurns
 ) -> None:
     make_site(website, 2)
@@ -1042,9 +1042,7 @@ def test_robots_txt_that_asks_to_wait_is_requested_again_and_obeyed(
     assert runner.left_out(run) == {"/1": "robots"}
 
 
-def test_robots_txt_that_always_asks_to_wait_allows_nothing_and_removes_nothing(
-    runner: Runner, website: Website
-) -> None:
+def test_robots_txt_that_always_returns_429_allows_and_removes_no_pages(runner: Runner, website: Website) -> None:
     make_site(website, 2)
     source = runner.add()
     runner.run(source)

@@ -310,7 +310,7 @@ SHELL = "<!doctype html><title>App</title>{text}<div id=app></div><script src=/a
         ("<meta name=robots content=noindex>", {}, None, "noindex"),
     ],
 )
-def test_preview_says_that_a_run_renders_the_page(
+def test_preview_reports_that_a_run_renders_the_page(
     tmp_path: Path,
     website: Website,
     monkeypatch: pytest.MonkeyPatch,

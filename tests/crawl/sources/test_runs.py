@@ -161,7 +161,7 @@ def test_oldest_run_is_claimed_first_and_accounts_alternate(
     assert claimed == [asked[0], asked[3], asked[1], asked[2]]
 
 
-def test_queued_run_is_cancelled_immediately(database: Database, source: Source) -> None:
+def test_queued_run_is_canceled_immediately(database: Database, source: Source) -> None:
     run_id = request(database, source)
 
     with database.write() as session:
@@ -172,7 +172,7 @@ def test_queued_run_is_cancelled_immediately(database: Database, source: Source)
     assert claim_none(database)
 
 
-def test_renewing_the_claim_of_a_cancelled_run_returns_cancelled(database: Database, source: Source) -> None:
+def test_renewing_the_claim_of_a_canceled_run_returns_canceled(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 

@@ -146,7 +146,7 @@ def test_no_digest_is_sent_to_accounts_that_disabled_it(
 
     assert queue_due_digests(part) == 0
     tenant.browser.put("/profile", json={"weekly_digest": True})
-    assert queue_due_digests(part) == 0, "the next one comes next Monday"
+    assert queue_due_digests(part) == 0, "the next digest must be due next Monday"
 
 
 def test_new_account_gets_its_first_digest_next_monday(

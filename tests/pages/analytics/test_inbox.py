@@ -82,11 +82,11 @@ class TestEmpty:
         person.go(INBOX)
         assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
 
-    def test_inbox_without_searches_says_so(self, person: Person, tenant: Tenant) -> None:
+    def test_inbox_reports_that_there_are_no_searches(self, person: Person, tenant: Tenant) -> None:
         person.go(f"{INBOX}?site_id={tenant.site_id}")
         assert "No searches yet" in person.page.text
 
-    def test_inbox_says_when_all_queries_are_resolved(self, person: Person, tenant: Tenant) -> None:
+    def test_inbox_reports_that_all_queries_are_resolved(self, person: Person, tenant: Tenant) -> None:
         tenant.index(page(1))
         missed(tenant, "page", 3)
         person.go(f"{INBOX}?site_id={tenant.site_id}")

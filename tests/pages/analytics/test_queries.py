@@ -95,7 +95,7 @@ def test_query_page_marks_pinned_results(person: Person, museum: Tenant) -> None
     assert "Opening hours Pinned" in [item.text for item in person.page.all("li")]
 
 
-def test_query_page_without_searches_says_so(person: Person, museum: Tenant) -> None:
+def test_query_page_reports_that_there_are_no_searches(person: Person, museum: Tenant) -> None:
     show(person, museum, "hours", period="7d")
 
     assert "No searches in this period" in person.page.text

@@ -59,7 +59,7 @@ def test_synonym_is_previewed_saved_and_resolves_the_query(person: Person, museu
     remedy(person, "Add a synonym for zeppelin")
     person.press("Show the effect", synonyms="airships")
     assert effect(person) == ([], ["Airships of the harbour new"])
-    assert settings(museum)["synonyms"] == [], "nothing is saved before"
+    assert settings(museum)["synonyms"] == [], "nothing may be saved yet"
 
     person.press("Save")
 
@@ -80,7 +80,7 @@ def test_word_without_results_is_preselected_for_a_synonym(person: Person, museu
     assert [option.attributes["value"] for option in options if "selected" in option.attributes] == ["parking"]
 
 
-def test_synonym_without_effect_says_so(person: Person, museum: Tenant) -> None:
+def test_page_reports_that_a_synonym_has_no_effect(person: Person, museum: Tenant) -> None:
     open_inbox(person, museum)
     remedy(person, "Add a synonym for zeppelin")
     person.press("Show the effect", synonyms="balloon, blimp")

@@ -172,7 +172,7 @@ def test_chart_compares_with_the_preceding_period() -> None:
     assert draw_chart(now_days, [DayCount(FIRST, 0, 0)] * 7).previous_path == ""
 
 
-def test_chart_has_no_line_of_a_period_whose_weekdays_differ() -> None:
+def test_chart_omits_a_comparison_period_with_different_weekdays() -> None:
     before = [DayCount(FIRST - timedelta(days=30 - n), 8, 0) for n in range(30)]
 
     chart = draw_chart([DayCount(FIRST + timedelta(days=n), 2, 0) for n in range(30)], before)

@@ -245,7 +245,7 @@ def test_search_box_page_hides_the_trial_from_browsers_without_scripts(app: Flas
     shown = passer_by.go("/docs/search-box")
     titles = [heading.text for heading in shown.all("h2")]
     assert titles.index("Try it") < titles.index("Attributes")
-    assert "hidden" in shown.one("section", id="try-it").attributes, "nothing is offered that only a script can do"
+    assert "hidden" in shown.one("section", id="try-it").attributes, "controls that need scripts must be hidden"
     assert not shown.all("style")
     assert all(not script.raw_text.strip() for script in shown.all("script"))
 

@@ -105,8 +105,8 @@ def test_old_email_address_is_notified_and_can_undo_a_leaked_keys_change(
         assert_error(browser.get("/dashboard"), 401, "missing_api_key")
     for client in (tenant.private, tenant.search, tenant.public):
         assert_error(client.get("/v1/client-info"), 401, "key_disabled")
-    assert gateway.send({"q": "x"}).status_code == 200, "the site's own engine key is none of a key's"
-    assert not can_log_in(app, ANN), "whoever changed the email may have set the password"
+    assert gateway.send({"q": "x"}).status_code == 200, "the site's engine key does not belong to an API key"
+    assert not can_log_in(app, ANN), "the person who changed the email may have set the password"
     ((recipient, link),) = told(part, server)
     assert recipient == ANN
     person.go(link)
@@ -319,7 +319,7 @@ def test_unconfirmed_old_email_address_is_not_reserved(app: Flask, part: Runtime
     by_session(stranger.browser, NEW)
     register_browser(app, ANN)
     link = next(path for to, path in told(part, server) if path.startswith("/email/undo"))
-    assert not ended_by_looking(app, link), "undoing stays possible: whoever has the mailbox has the link"
+    assert not ended_by_looking(app, link), "the owner of the mailbox must still be able to undo the change"
     undo(app, link)
     assert email_of(stranger) == ANN
 

@@ -139,7 +139,7 @@ class TestAnAddressTakenInAdvance:
         owner = register_tenant(app, "owner@example.com")
         somebody = add_member(owner, ANN, "editor")
         person = come(app, provider)
-        assert "belongs to 1 account" in person.page.text, "they see where they are led"
+        assert "belongs to 1 account" in person.page.text, "the preview must show the redirect's target"
         person.press("Somebody")
         assert account_of(person) == owner.account_id
         assert account_of(come(app, provider)) == owner.account_id
@@ -223,7 +223,9 @@ def test_only_email_addresses_of_allowed_domains_can_log_in(
     close_app(app)
 
 
-def test_closed_registration_admits_only_known_and_invited_people(tmp_path: Path, provider: IdentityProvider) -> None:
+def test_closed_registration_admits_only_existing_and_invited_people(
+    tmp_path: Path, provider: IdentityProvider
+) -> None:
     app = make_app(make_settings(tmp_path, **provider.settings(registration=False)))
     part: Runtime = app.extensions["runtime"]
     account_operations.create_account(part, name="O", email="owner@example.com", password=PASSWORD, plan="pro")

@@ -129,7 +129,7 @@ class TestOperators:
         turn_on_codes(browser)
         assert person.go("/operator").one("h1").text == "Accounts"
 
-    def test_session_without_a_code_reads_and_changes_nothing_until_one_is_given(
+    def test_session_without_a_code_has_no_access_until_a_code_is_entered(
         self, app: Flask, operator: Person, tenant: Tenant
     ) -> None:
         # As a session that was opened with an identity provider, or before sessions were recorded.
@@ -159,7 +159,7 @@ class TestOperators:
         statuses = [operator.call("POST", "/operator/code", data=form).status_code for _ in range(11)]
         assert statuses == [400] * 10 + [429]
 
-    def test_naming_an_operator_ends_sessions_in_which_no_code_was_given(self, app: Flask) -> None:
+    def test_naming_an_operator_ends_sessions_without_a_code(self, app: Flask) -> None:
         with_code, _ = register_browser(app, OPERATOR)
         turn_on_codes(with_code)
         run(app, OPERATOR)

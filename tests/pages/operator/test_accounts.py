@@ -68,7 +68,7 @@ class TestList:
         assert operator.page.one("input", name="q").attributes["value"] == "@example.com"
         assert "Accounts 2 to 2 of 4" in operator.page.text
 
-    def test_filter_without_matching_accounts_says_so(self, operator: Person, accounts: list[Tenant]) -> None:
+    def test_page_reports_that_the_filter_matches_no_account(self, operator: Person, accounts: list[Tenant]) -> None:
         assert "No account matches" in operator.go("/operator?q=nobody").text
 
     @pytest.mark.parametrize("query", ["limit=0", "sort=password_hash", "status=x", "offset=-1", "q=%ff"])

@@ -103,7 +103,9 @@ def test_results_can_be_narrowed_and_widened_with_facets(person: Person, harbour
     base = f"/sites/{harbour.site_id}/try"
     person.go(f"{base}?q=harbour")
     groups = [found.text for found in person.page.one("aside").all("h3")]
-    assert groups == ["section", "tags"], "one value for all, or one for each, is nothing to choose from"
+    assert groups == ["section", "tags"], (
+        "fields with one value for all documents, or one for each, are not useful facets"
+    )
     for value in SECTIONS:
         person.go(f"{base}?q=harbour")
         person.go(base + person.page.one("aside").first("a", value).attributes["href"])
@@ -117,7 +119,7 @@ def test_results_can_be_narrowed_and_widened_with_facets(person: Person, harbour
     assert "13 results" in person.page.text
 
 
-def test_search_without_results_says_so(person: Person, harbour: Tenant) -> None:
+def test_page_reports_that_a_search_has_no_results(person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q=zeppelin")
     assert "No results for “zeppelin”" in person.page.text
 
@@ -134,12 +136,12 @@ def test_corrected_and_missing_words_are_reported(person: Person, harbour: Tenan
     assert "every word" not in person.page.text
 
 
-def test_try_page_of_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
+def test_try_page_reports_that_the_site_has_no_pages(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/try")
     assert "No pages yet" in person.page.text
 
 
-def test_try_page_of_a_paused_site_says_so_and_uses_no_quota(person: Person, harbour: Tenant) -> None:
+def test_try_page_reports_that_the_site_is_paused_and_uses_no_quota(person: Person, harbour: Tenant) -> None:
     harbour.browser.put(f"/sites/{harbour.site_id}", json={"active": False})
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert response.status_code == 403

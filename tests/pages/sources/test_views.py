@@ -580,7 +580,7 @@ def test_first_crawl_is_announced_on_every_page_of_its_site(person: Person, tena
         announced = person.go(address).one("div", id="first-crawl")
         assert "The first crawl is running: 3 of 9 pages so far." in announced.text
         assert announced.one("progress").attributes["value"] == "3"
-    assert person.go(path_of(source)).one("div", id="first-crawl").text == "", "the page has its own progress"
+    assert person.go(path_of(source)).one("div", id="first-crawl").text == "", "each page must have separate progress"
 
     change_run(tenant, source, status="finished")
     tenant.private.post(path_of(source, "/run"), json={})

@@ -207,7 +207,7 @@ class TestItsEnd:
         assert exposed(leaked) == []
 
         assert_ok(leaked.private.get("/sites", headers=PAGE))
-        assert exposed(leaked) == [], "the token before the rotation ends by itself"
+        assert exposed(leaked) == [], "the token from before the rotation must expire"
         assert_ok(ApiClient(leaked.app, rotated["api_key"]).get("/sites", headers=PAGE))
         assert len(exposed(leaked)) == 1
 

@@ -39,7 +39,7 @@ COVERED = {
 
 @pytest.mark.parametrize("held", COVERED)
 @pytest.mark.parametrize("wanted", EVERY)
-def test_rights_cover_every_key_with_no_additional_rights(held: Rights, wanted: Rights) -> None:
+def test_rights_cover_every_key_without_further_rights(held: Rights, wanted: Rights) -> None:
     assert held.cover(wanted) == (wanted in COVERED[held])
 
 

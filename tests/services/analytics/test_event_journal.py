@@ -47,7 +47,7 @@ def eventually(condition: Callable[[], bool], *, seconds: float = 120) -> None:
     """Wait for an event in another thread or process."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         threading.Event().wait(0.01)
 
 

@@ -66,7 +66,7 @@ def test_results_are_cached_per_key_and_the_oldest_is_evicted_at_the_limit() -> 
 
     assert results == list(range(1, MAX_RESULTS + 2))
     assert recent.get(1, compute, large) == 2
-    assert recent.get(0, compute, large) == MAX_RESULTS + 2, "the oldest result is forgotten"
+    assert recent.get(0, compute, large) == MAX_RESULTS + 2, "the oldest result must be removed"
 
 
 def test_concurrent_requests_for_one_result_compute_it_once() -> None:

@@ -106,7 +106,7 @@ def test_last_visitor_key_is_used_while_the_database_is_unavailable(
         with mock.patch("app.services.analytics.visitors.is_unavailable", return_value=True):
             assert keys.address_visitor(1, ADDRESS) == number
             assert keys.address_visitor(1, ADDRESS) == number
-        assert read.call_count == 1, "it is not asked with each search"
+        assert read.call_count == 1, "a search must not query it again"
     keys._retry_at = 0.0
 
     assert keys.address_visitor(1, ADDRESS) != number

@@ -53,7 +53,7 @@ def test_invitation_link_is_only_in_the_email_and_confirms_the_address(
     assert "editor" in mail.text
     accept_invitation(app, link)
     assert member_id(tenant, BO)
-    assert is_confirmed(part), "who has the link has the mailbox"
+    assert is_confirmed(part), "only the owner of the mailbox has the link"
 
 
 def test_renewing_an_invitation_emails_a_new_link_and_invalidates_the_old_one(

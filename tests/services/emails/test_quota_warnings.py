@@ -131,7 +131,7 @@ def test_page_quota_warnings_are_repeated_only_after_usage_dropped_clearly(
         tenant.private.delete(f"/api/v1/index/destroy?id=page-{number}")
         warn(part)
     tenant.index(page(7))
-    assert warn(part) == 0, "a page more and less is no news"
+    assert warn(part) == 0, "one added and one removed page are not worth a notice"
     for number in (7, 6):
         tenant.private.delete(f"/api/v1/index/destroy?id=page-{number}")
     assert warn(part) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.services.embedding.chunks import CHUNK_CHARACTERS, MAX_CHUNKS, chunks_of, spans_of
 
 
-def test_chunks_are_limited_and_each_begins_with_the_title() -> None:
+def test_chunks_have_a_size_limit_and_begin_with_the_title() -> None:
     words = "word " * 20_000
 
     chunks = chunks_of({"title": "Title", "content": words})

@@ -266,7 +266,7 @@ def test_document_that_the_embedder_fails_on_does_not_delay_other_sites(
     assert (len(stored(site)), len(stored(other))) == (0, BATCH_DOCUMENTS + 1)
 
     embedder.failing = ""
-    assert vectorizer.run() == 0, "it waits"
+    assert vectorizer.run() == 0, "the request must wait"
     moment = 2.0
     assert vectorizer.run() == 1
 

@@ -159,4 +159,4 @@ def test_health_check_runs_as_a_separate_background_job(app: Flask) -> None:
     job.run()
 
     assert app.extensions["runtime"].health.probe_results
-    assert job.apart, "a server that hangs delays no other job"
+    assert job.apart, "a hanging server must not delay other jobs"

@@ -22,7 +22,7 @@ def settings(**given: Any) -> dict[str, Any]:
         ([["velo", "Bike"]], [["velo", "Bike", "bicycle", "cycle"]]),
         ([["bike", "Bicycle"]], [["bike", "Bicycle", "cycle"]]),
     ],
-    ids=["none yet", "others stay", "they join the group of the word", "none is there twice"],
+    ids=["none so far", "other links stay", "synonyms join the word's group", "no duplicates"],
 )
 def test_synonyms_are_added_without_changing_other_groups_or_settings(
     before: list[list[str]], after: list[list[str]]

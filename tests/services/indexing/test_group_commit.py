@@ -109,7 +109,7 @@ def test_waiting_writers_share_one_commit(database: Database, counters: CounterS
 
     run_together(GroupCommit(database, counters), [write(str(number)) for number in range(10)])
 
-    assert len(commits) == 1, "the first one, which was held, wrote nothing"
+    assert len(commits) == 1, "the first request, which was blocked, must not have written anything"
 
 
 def test_failed_writer_is_rolled_back_alone(database: Database, counters: CounterStore) -> None:

@@ -230,5 +230,5 @@ def test_waiting_for_other_writers_lets_other_requests_work(tenant: Tenant, monk
     with recorded_pool() as worker_pool:
         written = recorded_calls(monkeypatch, part.engines.default, "upsert", worker_pool)
         tenant.index(page(1))
-    assert worker_pool.waits == 3, "for its turn among the site's writers and among all, and for the site's lock"
+    assert worker_pool.waits == 3, "a writer waits for two turns and the site's lock"
     assert set(written) == {False}

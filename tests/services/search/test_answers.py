@@ -38,7 +38,7 @@ def test_answers_require_a_question_on_the_first_page_with_answers_enabled() -> 
     assert not asks(replace(QUESTION, text="refund noon"))
 
 
-def test_only_the_first_hit_is_asked_for_an_answer() -> None:
+def test_only_the_first_hit_is_searched_for_an_answer() -> None:
     asked: list[str] = []
 
     assert answer([hit("a", 3, 0.75, lambda: asked.append("a")), hit("b", 4, 1.0, lambda: asked.append("b"))]) == "a"
@@ -87,7 +87,7 @@ def quoted(question: str) -> str | None:
         "how oftten do i grease the rotor bearing",
     ],
 )
-def test_answer_needs_no_word_for_what_is_asked(question: str) -> None:
+def test_answer_need_not_contain_the_question_word(question: str) -> None:
     assert quoted(question) == "Grease the rotor bearing with lithium grease every six months."
 
 
@@ -104,5 +104,5 @@ def test_answer_needs_no_word_for_what_is_asked(question: str) -> None:
         "how much does the new rotor cost in france",
     ],
 )
-def test_question_about_something_that_no_page_says_has_no_answer(question: str) -> None:
+def test_question_about_a_topic_on_no_page_has_no_answer(question: str) -> None:
     assert quoted(question) is None

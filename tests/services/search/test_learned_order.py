@@ -31,7 +31,7 @@ def test_pages_of_learned_order_concatenate_to_the_whole_list(gains: dict[str, f
 
 
 @given(GAINS, st.integers(1, 35))
-def test_learned_order_moves_a_hit_by_at_most_three_places(gains: dict[str, float], total: int) -> None:
+def test_learned_order_moves_a_hit_by_at_most_three_positions(gains: dict[str, float], total: int) -> None:
     assert all(abs(int(id) - position) <= MAX_POSITIONS_MOVED for position, id in enumerate(page(total, gains, 0, 107)))
 
 

@@ -13,7 +13,7 @@ from backends.query import SearchQuery
 from tests.services.embedding.stub_embedder import StubEmbedder
 
 
-def test_mixed_order_combines_places_and_cosine_similarities() -> None:
+def test_mixed_order_combines_positions_and_cosine_similarities() -> None:
     assert (MEANING_WEIGHT, MIXED_HITS) == (0.8, 100)
     # The first place is worth .1 more than the second; an eighth of the cosine's range makes up for it.
     assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.3})) == ["a", "b"]

@@ -112,7 +112,9 @@ def test_preview_is_inexact_only_for_synonyms_stored_in_the_engine(shop: Tenant)
     concerned = {"car", "automobile", "car club", '"car" park'}
     assert {query for query in QUERIES if not found[query].is_exact} == (concerned if keeps_synonyms else set())
     assert ("page-2" in [each.id for each in found["car"].after]) is not keeps_synonyms
-    assert "page-4" not in [each.id for each in found["car"].after], "other settings show at once"
+    assert "page-4" not in [each.id for each in found["car"].after], (
+        "other changed settings must be visible immediately"
+    )
 
 
 def test_preview_changes_neither_settings_results_nor_indexes(shop: Tenant) -> None:

@@ -213,7 +213,7 @@ class TestAnswers:
         if not has_native_filters(app.extensions["runtime"].engines.default):  # A server's reply is read whole.
             assert used < 6_000_000
 
-    def test_oversized_engine_reply_returns_answer_too_large(
+    def test_oversized_engine_body_returns_answer_too_large(
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: Any) -> None:

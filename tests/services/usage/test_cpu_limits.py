@@ -158,7 +158,7 @@ def test_streamed_body_occupies_its_callers_share_of_threads(tenant: Tenant, str
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_stream_that_is_closed_before_its_first_byte_frees_its_place(tenant: Tenant, method: str) -> None:
+def test_stream_that_is_closed_before_its_first_byte_frees_its_slot(tenant: Tenant, method: str) -> None:
     headers = {"Accept": "application/x-ndjson", "Authorization": f"Bearer {tenant.tokens['private']}"}
     environ = EnvironBuilder(f"/api/v1/documents?site_id={tenant.site_id}", method=method, headers=headers)
     shares = tenant.app.extensions["runtime"].shares

@@ -151,7 +151,9 @@ class TestMostDocuments:
 
         assert documents(part, customer, MAY.replace(month=6)) == 3
         with part.database.read() as session:
-            assert session.scalar(select(func.sum(UsageDay.documents_changed))) == 3, "restoring charges nothing"
+            assert session.scalar(select(func.sum(UsageDay.documents_changed))) == 3, (
+                "restoring must not charge searches"
+            )
 
     def test_rejected_batch_does_not_count(self, part: Runtime, customer: Tenant) -> None:
         customer.set_plan("pro", documents=2)

@@ -182,7 +182,7 @@ def test_tenant_without_a_free_thread_gets_503_and_other_callers_are_served(app:
             assert response.headers["Retry-After"] == "2"
             assert other.search.get("/v1/search?q=x").status_code == 200
             assert ApiClient(app).get("/openapi.json").status_code == 200
-            assert tenant.browser.get("/sites").status_code == 200, "what keys do slowly keeps nobody from stopping it"
+            assert tenant.browser.get("/sites").status_code == 200, "slow keys must not block stopping the search"
     for client, path in asked:
         assert client.get(path).status_code == 200
 
@@ -207,7 +207,7 @@ def test_every_response_releases_its_thread_share(app: Flask, tenant: Tenant) ->
 
 
 @pytest.mark.parametrize(("threads", "members", "member"), [(1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 3, 2), (16, 7, 4)])
-def test_members_leave_threads_to_each_other_and_with_their_accounts_keys_to_others(
+def test_members_and_keys_of_an_account_leave_threads_to_others(
     shares: ThreadShares, threads: int, members: int, member: int
 ) -> None:
     shares.share_out(threads)
@@ -244,7 +244,9 @@ def test_one_member_leaves_threads_to_the_others(app: Flask, tenant: Tenant) -> 
         shares.enter(busy_member, shares.max_of_member)
     assert_error(colleague.get("/sites"), 503, "server_busy")
     assert tenant.browser.get("/sites").status_code == 200
-    assert list(shares._callers) == [busy_member], "a rejected request leaves what it has entered"
+    assert list(shares._callers) == [busy_member], (
+        "a rejected request must be removed from the limits that it had entered"
+    )
 
 
 def test_waiting_requests_of_an_accounts_members_are_limited_together(

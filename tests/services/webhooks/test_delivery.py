@@ -291,7 +291,7 @@ class TestBounds:
         assert receiver.received == []
         assert deliveries(tenant, webhook)[0]["error"] == "localhost has an IP address that is not public."
 
-    def test_stored_url_that_is_no_longer_allowed_is_not_connected_to(
+    def test_no_connection_is_made_to_a_stored_url_that_is_no_longer_allowed(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, "https://example.com/")
@@ -521,7 +521,7 @@ class TestDeliveries:
             path = f"/api/webhooks/{second['id']}/deliveries/{name}/redeliver"
             assert_error(tenant.private.post(path), 404, "delivery_not_found")
 
-    def test_newest_finished_deliveries_are_preserved_and_waiting_ones_always(
+    def test_newest_finished_and_all_waiting_deliveries_are_kept(
         self, app: Flask, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)

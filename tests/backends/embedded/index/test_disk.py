@@ -209,7 +209,7 @@ def _waiting(backend: TantivyBackend, documents: list[Document], kinds: FieldKin
     return thread
 
 
-def test_write_that_waits_for_another_converts_its_documents_meanwhile(
+def test_waiting_write_converts_its_documents_in_advance(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = cast(DiskStore, backend.store).lease(NAME)
@@ -221,7 +221,7 @@ def test_write_that_waits_for_another_converts_its_documents_meanwhile(
     assert found(backend, "word") == ["a", "b"]
 
 
-def test_fields_that_another_write_added_meanwhile_are_not_mixed_up(backend: TantivyBackend, url: str) -> None:
+def test_fields_added_by_a_concurrent_write_are_not_mixed_up(backend: TantivyBackend, url: str) -> None:
     kinds = frozenset({FieldKind.NUMBER})
     other = cast(TantivyBackend, create_backend(url))
 
@@ -459,7 +459,7 @@ def test_write_that_fails_to_start_releases_its_lock(backend: TantivyBackend, mo
         with pytest.raises(BackendUnavailable):
             backend.upsert(NAME, [document("a")], {})
     held = try_lock_file(cast(DiskStore, backend.store).root / ".locks" / NAME)
-    assert held is not None, "the lock is held for ever"
+    assert held is not None, "the lock was never released"
     held.release()
 
     backend.upsert(NAME, [document("a")], {})
@@ -517,7 +517,7 @@ class TestIndexBytes:
         assert second > first
         assert [Path(path).parent.name for path in looks] == ["site_2"]
 
-    def test_deleted_index_takes_no_bytes(self, store: TantivyBackend) -> None:
+    def test_deleted_index_uses_no_disk_space(self, store: TantivyBackend) -> None:
         both = store.index_bytes()
         store.delete_index("site_2")
         one = store.index_bytes()

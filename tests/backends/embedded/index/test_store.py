@@ -113,7 +113,7 @@ def eventually(condition: Callable[[], bool]) -> None:
     """Wait for engine threads, which check twice a second whether they are still needed."""
     deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         gc.collect()  # Reference cycles of other tests also hold indexes; collecting them is slow.
         time.sleep(0.25)
 

@@ -48,7 +48,7 @@ def test_correction_is_the_most_frequent_of_the_nearest_words() -> None:
     ("Наши документы", "докумнеты", "документы"), ("Read pg_settings first", "PG_seftings now", "PG_settings now"),
     ("Install the strings.Truncate call", "strings.Trucnate", "strings.Truncate"),
 ])  # fmt: skip
-def test_corrected_word_is_written_as_in_documents_and_the_rest_as_typed(
+def test_corrected_word_is_spelled_as_in_documents_and_other_words_as_typed(
     written: str, typed: str, corrected: str
 ) -> None:
     case = index_of(page("a", "Now", written))

@@ -47,7 +47,7 @@ def test_names_with_signs_are_found_spelled_out() -> None:
     (("ג'ירפה", "ירפה"), "גירפה", "<em>ג&#x27;ירפה</em>"),
     (("פיג׳מה", "פיג"), "פיגמה", "<em>פיג׳מה</em>"),
 ])  # fmt: skip
-def test_apostrophe_may_be_left_out(titles: tuple[str, ...], text: str, marked: str) -> None:
+def test_apostrophe_may_be_omitted(titles: tuple[str, ...], text: str, marked: str) -> None:
     assert found(titles, text) == [marked]
 
 
@@ -74,7 +74,7 @@ def test_letters_without_accents_are_not_spelled_out(title: str, text: str) -> N
     ("取り扱い説明書", "取扱説明書", "<em>取り扱い説明書</em>"), ("申込", "申し込み", "<em>申込</em>"),
     ("問合せ", "問い合わせ", "<em>問合せ</em>"), ("受付時間", "受け付け時間", "<em>受付時間</em>"),
 ])  # fmt: skip
-def test_endings_of_japanese_verbs_may_be_left_out(title: str, text: str, marked: str) -> None:
+def test_endings_of_japanese_verbs_may_be_omitted(title: str, text: str, marked: str) -> None:
     assert found((title, "東京タワーのお知らせ"), text) == [marked]
 
 
@@ -137,5 +137,5 @@ def test_dates_are_found_with_and_without_zeros(title: str, text: str) -> None:
     assert found((f"Until {title}", "12 months and 5 days of 2024"), text)[0] == f"Until <em>{title}</em>"
 
 
-def test_versions_are_no_dates() -> None:
+def test_versions_are_not_dates() -> None:
     assert found(("Version 3.11.7",), "3.11.07") == []

@@ -80,7 +80,7 @@ def test_best_part_has_as_many_distinct_words_as_any_other_part(words: list[str]
 
 
 @pytest.mark.parametrize(("late", "shown"), [("beta", "[alpha] [beta]"), ("other", "[alpha] first")])
-def test_text_is_scanned_further_only_for_words_not_yet_found(late: str, shown: str) -> None:
+def test_text_is_scanned_only_until_all_words_are_found(late: str, shown: str) -> None:
     text = "alpha first " + "filler " * 1_000 + f"alpha {late}"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
     assert shown in highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format([{"content": text}])[0]["content"]
