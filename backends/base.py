@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from backends.filters import OneOf
 from backends.query import FieldKinds, SearchQuery, SearchSettings, WordCounts
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
@@ -333,6 +334,28 @@ class SearchBackend(ABC):
         Raises:
             IndexNotFound: The index does not exist.
             BackendRejected: The engine cannot run the filters.
+        """
+
+    @abstractmethod
+    def find_related(self, index: str, page: OneOf, query: SearchQuery) -> tuple[Hit, ...] | None:
+        """Return the documents that are about the same thing as a page, judged by its weightiest words; best first.
+
+        A document is returned only if it scores at least a fifth (:data:`backends.related.MIN_SHARE`) of what the page
+        itself scores for these words. The page itself and its other versions are never returned, and only one document
+        of each title and of each value of the ``distinct`` field.
+
+        Args:
+            page: Selects the page by ``id`` or ``url``; of several values, the first that a document has.
+            query: A search without words (:data:`MATCH_ALL`), whose conditions the documents must meet; the page itself
+                need not. ``limit`` is 1 to 10. Sort, pins, and boosts have no effect.
+
+        Returns:
+            ``None`` if there is no such page.
+
+        Raises:
+            IndexNotFound: The index does not exist.
+            BackendRejected: The engine cannot run the filters.
+            ResponseTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
         """
 
     @abstractmethod

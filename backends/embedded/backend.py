@@ -12,7 +12,7 @@ import orjson
 import tantivy
 
 from backends.analysis.normalization import terms_of
-from backends.base import Document, SearchBackend, SearchResult, TitleMatch, distinct_titles, engine_identity
+from backends.base import Document, Hit, SearchBackend, SearchResult, TitleMatch, distinct_titles, engine_identity
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import stored_ids
 from backends.embedded.index.memory import MemoryStore
@@ -21,7 +21,9 @@ from backends.embedded.index.snapshots import Snapshot, compile_condition
 from backends.embedded.index.store import Store, engine_errors
 from backends.embedded.maintenance import MergeScheduler
 from backends.embedded.query.terms import count_words
+from backends.embedded.related import find_related
 from backends.embedded.search import run_search
+from backends.filters import OneOf
 from backends.query import FieldKinds, SearchQuery, WordCounts
 from backends.support import check_support, declare, everywhere, not_needed
 
@@ -144,6 +146,10 @@ class TantivyBackend(SearchBackend):
             snapshot = self.store.snapshot(index)
             condition = None if within is None else compile_condition(snapshot, within)
             return find_titles(snapshot, text, limit, condition)
+
+    def find_related(self, index: str, page: OneOf, query: SearchQuery) -> tuple[Hit, ...] | None:
+        with engine_errors("finding related pages"):
+            return find_related(self.store.snapshot(index), page, query)
 
     def count(self, index: str) -> int:
         with engine_errors("counting documents"):

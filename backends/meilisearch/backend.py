@@ -23,6 +23,7 @@ from backends.query import FieldKinds, SearchQuery
 from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, time_shares
 from backends.servers.locks import NamedLocks
+from backends.servers.related import EVERY_WORD
 from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
@@ -185,6 +186,10 @@ class MeilisearchBackend(ServerBackend):
                     self._settings.filterable_of(name, SearchQuery(""))
                 return ()
             return self._compiled(name, query, lambda compiled: self._searches.find_titles(query, compiled, limit))
+
+    def _count_documents(self, name: str, words: Sequence[str]) -> Sequence[int]:
+        query = SearchQuery(" ".join(words), fields=("title", "content"), settings=EVERY_WORD)
+        return self._compiled(name, query, lambda compiled: self._searches.count_documents(query, compiled, words))
 
     def _compiled(self, name: str, query: SearchQuery, run: Callable[[CompiledQuery], T]) -> T:
         """Call ``run`` with the compiled query, and again if it was compiled for outdated settings of the index."""

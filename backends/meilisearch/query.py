@@ -138,9 +138,14 @@ class CompiledQuery:
 
     def word_query(self, query_word: QueryWord) -> dict[str, Any]:
         """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
+        whole = self.whole_word_query(query_word.word)
+        return {**whole, "q": query_word.word} if query_word.is_open else whole
+
+    def whole_word_query(self, word: str) -> dict[str, Any]:
+        """Return a query for the best document of the index that contains a folded word; the best of all for ``""``."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         # In quotes, Meilisearch allows no typing errors and completes no words.
-        q = query_word.word if query_word.is_open else f'"{query_word.word}"'
+        q = f'"{word}"' if word else ""
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 
 

@@ -35,7 +35,7 @@ from backends.query import SearchQuery
 from backends.servers.backend import has_word_prefixes
 from backends.servers.matched_words import QueryWord, WordLookup, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, with_explanations
-from backends.servers.responses import hits_of, readable, text_in, within_budget
+from backends.servers.responses import count_in, hits_of, readable, text_in, within_budget
 from backends.servers.scores import scored
 
 MIN_HITS_WITH_ALL_WORDS = 20
@@ -106,6 +106,13 @@ class Searches:
             # Meilisearch allows typing errors in all fields or in none.
             matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
             return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), limit)
+
+    def count_documents(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[str]) -> Sequence[int]:
+        """Return the number of all documents, followed by the number of documents with each word."""
+        searches = [{**compiled.whole_word_query(word), "hitsPerPage": 0} for word in ("", *words)]
+        results = self._run(searches, query)
+        with readable():
+            return [count_in(result["totalHits"]) for result in results]
 
     def _page(self, request: PageRequest, run: Run) -> HitPage:
         query, compiled, offset = request.query, request.compiled, request.offset

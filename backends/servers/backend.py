@@ -11,13 +11,16 @@ from datetime import datetime
 from hashlib import sha256
 from typing import ClassVar, Protocol, Self
 
-from backends.base import Credential, SearchBackend
+from backends.base import Credential, Hit, SearchBackend
 from backends.errors import BackendUnavailable
-from backends.query import SearchQuery, SearchSettings
+from backends.filters import OneOf
+from backends.query import MATCH_ALL, SearchQuery, SearchSettings
+from backends.related import narrowed, page_with_first_value, page_words, weigh
 from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.locks import NamedLocks, ThreadLocks
-from backends.servers.responses import readable, translated
+from backends.servers.related import MAX_REQUESTED_WORDS, candidate_search, rarities, related_hits
+from backends.servers.responses import readable, translated, with_fields, within_budget
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries, SynonymIndex
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
@@ -134,6 +137,34 @@ class ServerBackend(SearchBackend):
     def revoke_credential(self, reference: str) -> None:
         with self._pool.operation(), translated(), readable():
             self._keys.revoke(reference)
+
+    def find_related(self, index: str, page: OneOf, query: SearchQuery) -> tuple[Hit, ...] | None:
+        with self._pool.operation():
+            # As a preview, so that the index keeps its synonyms.
+            lookup = SearchQuery(
+                MATCH_ALL, limit=len(page.values), portable_filter=page, kinds=query.kinds, is_preview=True
+            )
+            documents = [hit.document for hit in self.search(index, lookup).hits]
+            with readable():
+                document = page_with_first_value(documents, page)
+            if document is None:
+                return None
+            query = narrowed(query, document)
+            words = page_words(document, query.settings)[:MAX_REQUESTED_WORDS]
+            if not words:
+                self.search(index, replace(query, limit=0))  # Rejects invalid filters.
+                return ()
+            name = checked_index_name(index)
+            with translated(index):
+                counts = self._count_documents(name, [forms[0] for _, forms in words])
+            words = weigh(words, rarities(counts))
+            hits = self.search(index, candidate_search(query, words)).hits
+            related = related_hits(document, hits, query, words)
+            return within_budget((with_fields(hit, query) for hit in related), query.max_bytes)
+
+    @abstractmethod
+    def _count_documents(self, name: str, words: Sequence[str]) -> Sequence[int]:
+        """Return the number of all documents of an index, followed by the number of documents with each word."""
 
     def close(self) -> None:
         self._pool.close()

@@ -130,10 +130,15 @@ def hits_of(
     """Yield each hit of the server as a :class:`Hit` with the fields that the query returns, built when requested."""
     for engine_hit in engine_hits:
         with readable():
-            hit = make_hit(engine_hit)
-            if query.returned_fields is not None:
-                hit = replace(hit, json=orjson.dumps(select_fields(hit.document, query)))
+            hit = with_fields(make_hit(engine_hit), query)
         yield hit
+
+
+def with_fields(hit: Hit, query: SearchQuery) -> Hit:
+    """Return a hit with only the fields that a query returns."""
+    if query.returned_fields is None:
+        return hit
+    return replace(hit, json=orjson.dumps(select_fields(hit.document, query)))
 
 
 def within_budget(hits: Iterable[Hit], max_bytes: int | None) -> tuple[Hit, ...]:

@@ -23,6 +23,7 @@ from backends.servers.backend import ServerBackend, engine_ids, title_query
 from backends.servers.documents import batches, checked_index_name, encode_id
 from backends.servers.http import Budget, Response
 from backends.servers.locks import NamedLocks
+from backends.servers.related import EVERY_WORD
 from backends.servers.responses import count_in, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.synonyms import Entries
@@ -199,6 +200,10 @@ class TypesenseBackend(ServerBackend):
                 self._with_types(name, SearchQuery(""), len)
                 return ()
             return self._with_types(name, query, lambda types: self._searches.find_titles(name, query, types))
+
+    def _count_documents(self, name: str, words: Sequence[str]) -> Sequence[int]:
+        query = SearchQuery(" ".join(words), fields=("title", "content"), settings=EVERY_WORD)
+        return self._with_types(name, query, lambda types: self._searches.count_documents(name, query, types, words))
 
     def check(self) -> None:
         budget = Budget(min(self._transport.url.timeout_seconds, _READY_SECONDS))

@@ -128,10 +128,13 @@ class CompiledQuery:
 
     def word_search(self, query_word: QueryWord) -> dict[str, str]:
         """Return a search for documents of the index that contain a word as typed."""
+        return {**self.whole_word_search(query_word.word), "prefix": str(query_word.is_open).lower()}
+
+    def whole_word_search(self, word: str) -> dict[str, str]:
+        """Return a search for documents of the index that contain a folded word."""
         names = ("collection", "query_by", "query_by_weights")
         shared = {name: self.common[name] for name in names}
-        prefix = str(query_word.is_open).lower()
-        return {**shared, "q": query_word.word, "num_typos": "0", "prefix": prefix, "page": "1", "per_page": "0"}
+        return {**shared, "q": word, "num_typos": "0", "prefix": "false", "page": "1", "per_page": "0"}
 
 
 def compile_query(

@@ -11,12 +11,12 @@ import orjson
 from typesense.multi_search import MultiSearch
 
 from backends.base import FacetStats, SearchResult, TitleMatch, distinct_titles
-from backends.query import SearchQuery
+from backends.query import MATCH_ALL, SearchQuery
 from backends.servers.backend import has_word_prefixes
 from backends.servers.documents import encode_id, facet_text, number_in_order
 from backends.servers.matched_words import MAX_CORRECTED_WORDS, QueryWord, WordLookup, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, with_explanations
-from backends.servers.responses import hits_of, readable, within_budget
+from backends.servers.responses import count_in, hits_of, readable, within_budget
 from backends.servers.scores import scored
 from backends.servers.tokenizer import QueryPart
 from backends.typesense.order import LIMITS, Ask, Order, columns, find_page_hits, in_order, read_page_hits
@@ -92,6 +92,15 @@ class Searches:
             documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
             matches = (TitleMatch(document["title"], document["url"]) for document in documents)
             return distinct_titles((match for match in matches if has_word_prefixes(match.title, words)), query.limit)
+
+    def count_documents(
+        self, name: str, query: SearchQuery, types: Mapping[str, str], words: Sequence[str]
+    ) -> Sequence[int]:
+        """Return the number of all documents, followed by the number of documents with each word."""
+        compiled = compile_query(name, query, types)
+        results = self._run([compiled.whole_word_search(word) for word in (MATCH_ALL, *words)], query)
+        with readable():
+            return [count_in(result["found"]) for result in results]
 
     def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
         """Return the words of a query that documents contain; empty if all or none of the words occur.

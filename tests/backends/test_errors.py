@@ -12,6 +12,7 @@ import pytest
 
 from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound
+from backends.filters import OneOf
 from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from tests.backends.fakes.broken import WAYS, broken_server
@@ -32,6 +33,7 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
     "search": lambda b: b.search("site_1", SearchQuery("word", facets=("author",))),
     "send_synonyms": lambda b: b.send_synonyms("site_1", SearchSettings(synonyms=(("word", "term"),))),
     "find_titles": lambda b: b.find_titles("site_1", "word", 8),
+    "find_related": lambda b: b.find_related("site_1", OneOf("id", ("a",)), SearchQuery("*")),
     "count": lambda b: b.count("site_1"),
     "document_ids": lambda b: list(b.document_ids("site_1")),
     "check": lambda b: b.check(),

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from backends.base import Document, SearchBackend, SearchResult
+from backends.base import Document, Hit, SearchBackend, SearchResult
 from backends.errors import BackendError, BackendUnavailable
-from backends.filters import parse_filter
+from backends.filters import OneOf, parse_filter
 from backends.query import Boost, FieldKind, Highlight, Preferred, SearchQuery, SearchSettings
 from backends.registry import create_backend
 from backends.servers import http, waiting
@@ -59,6 +59,7 @@ def calls(case: Case) -> dict[str, Call]:
         "search with ranks": search("reading", settings=ranks, explain=True),
         "search for distinct hits": search("reading", distinct="brand", settings=latest),
         "find_titles": lambda b: b.find_titles(case.index, "so", 5),
+        "find_related": lambda b: b.find_related(case.index, OneOf("id", ("sofa",)), SearchQuery("*", limit=4)),
         "count": lambda b: b.count(case.index),
         "document_ids": lambda b: list(b.document_ids(case.index)),
         "check": lambda b: b.check(),
@@ -76,9 +77,10 @@ def check_response(answer: object) -> None:
     if isinstance(answer, SearchResult):
         check_response(answer.total)
         check_response([count for facet in answer.facets.values() for count in facet.values()])
-        for hit in answer.hits:
-            check_response(hit.id)
-            assert isinstance(orjson.loads(hit.json), dict)
+        check_response(answer.hits)
+    elif isinstance(answer, Hit):
+        check_response(answer.id)
+        assert isinstance(orjson.loads(answer.json), dict)
     elif isinstance(answer, list | tuple):
         for each in answer:
             check_response(each)
@@ -223,7 +225,9 @@ def test_inconsistent_search_response_raises_backend_unavailable(
         case.backend.search(case.index, SearchQuery("reading", limit=5))
 
 
-@pytest.mark.parametrize("name", ["search with pins", "search for fewer words", "find_titles", "issue_credential"])
+@pytest.mark.parametrize(
+    "name", ["search with pins", "search for fewer words", "find_titles", "find_related", "issue_credential"]
+)
 def test_requests_of_one_operation_share_its_time_budget(
     name: str, server: Server, case: Case, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

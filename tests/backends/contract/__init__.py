@@ -21,6 +21,7 @@ from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
 from tests.backends.contract.passages import PassageContract
 from tests.backends.contract.ranks import RanksContract
+from tests.backends.contract.related import RelatedContract
 from tests.backends.contract.scores import ScoreContract
 from tests.backends.contract.sections import SectionContract
 from tests.backends.contract.sorting import SortContract
@@ -43,6 +44,7 @@ class BackendContract(
     FacetContract,
     HighlightContract,
     TitleContract,
+    RelatedContract,
     PassageContract,
     ScoreContract,
     SectionContract,

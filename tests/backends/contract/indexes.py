@@ -9,6 +9,7 @@ import pytest
 
 from backends.base import Document, SearchBackend
 from backends.errors import IndexNotFound
+from backends.filters import OneOf
 from backends.query import MATCH_ALL, SearchQuery
 from tests.backends.contract.case import Case, page
 
@@ -45,6 +46,7 @@ class IndexContract:
             lambda: backend.delete(name, ["a"]),
             lambda: backend.search(name, SearchQuery("word")),
             lambda: backend.find_titles(name, "word", 8),
+            lambda: backend.find_related(name, OneOf("id", ("a",)), SearchQuery("*")),
             lambda: backend.count(name),
             lambda: list(backend.document_ids(name)),
         ):
