@@ -42,6 +42,7 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.site_indexes import Rebuilder
 from app.services.search.mixed_order import MixedOrder
+from app.services.search.popular_pages import PopularPages
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
@@ -74,6 +75,7 @@ class Runtime:
     indexer: Indexer
     searcher: Searcher
     suggester: Suggester
+    popular_pages: PopularPages
     writer: DocumentWriter
     syncs: Syncs
     previewer: Previewer
@@ -166,6 +168,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         indexer=indexer,
         searcher=searcher,
         suggester=Suggester(database, searcher),
+        popular_pages=PopularPages(database, searcher),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
         previewer=Previewer(

@@ -245,6 +245,9 @@ def measure(folder: Path) -> dict[str, Counts]:
     row("search, 20 pages, rules, synonyms, highlights", search("rules", highlight="true"))
     row("search, filter, facet, and sort", search("short", filters="price > 300", facets="section", sort="price:desc"))
     row("suggestions", lambda query: send("manuals", "search", "/v1/suggest", query_string={"q": query[:5]}))
+    pages = tuple(document["id"] for document in manuals[::5])
+    row("related pages", lambda id: send("manuals", "search", "/v1/related", query_string={"id": id}), pages)
+    row("popular pages", lambda _: send("manuals", "search", "/v1/popular"), ("",) * 8)
     row("gateway, as the search box asks", gateway("manuals", sections=3, suggestions=4))
     numbers = iter(range(1_000_000))
 

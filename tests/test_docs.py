@@ -36,6 +36,7 @@ from backends.standard_fields import (
     TEXT_FIELDS,
     UNCOUNTED_FIELDS,
 )
+from schemas.related_pages import MAX_PAGES
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SESSION_LENGTH
 from schemas.search_rules import MAX_RULES
 from schemas.search_settings import (
@@ -158,6 +159,7 @@ SIZES = {
     "hits of one page": 100,
     "documents in one response": SETTING["MAX_ANSWER_BYTES"],
     "suggestions in one response": 20,
+    "related or popular pages in one response": MAX_PAGES,
     "texts that a site never suggests": MAX_HIDDEN_SUGGESTIONS,
     "words and phrases in all synonyms": MAX_SYNONYMS,
     "rules of a site": MAX_RULES,
@@ -184,6 +186,7 @@ def test_documented_sizes_match_the_code(app: Flask) -> None:
     for path, limit in (
         ("/v1/search", SIZES["hits of one page"]),
         ("/v1/suggest", SIZES["suggestions in one response"]),
+        ("/v1/related", SIZES["related or popular pages in one response"]),
     ):
         (parameter,) = (found for found in paths[path]["get"]["parameters"] if found["name"] == "limit")
         assert parameter["schema"]["maximum"] == limit

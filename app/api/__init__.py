@@ -16,6 +16,7 @@ from app.api import (
     keys,
     members,
     operator,
+    related_pages,
     search,
     search_settings,
     sites,
@@ -29,6 +30,7 @@ from app.api import (
 BLUEPRINTS = (
     search.blp,
     suggestions.blp,
+    related_pages.blp,
     usage.client_info_blp,
     documents.blp,
     syncs.blp,

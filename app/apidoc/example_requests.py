@@ -208,6 +208,8 @@ REQUESTS: Mapping[str, RequestExample] = {
     ),
     # Suggestions and analytics, with data from the earlier searches.
     "suggest": RequestExample(parameters={"q": "open", "limit": 8}),
+    "listRelatedPages": RequestExample(parameters={"url": "https://museum.example/visit/opening-hours", "limit": 4}),
+    "listPopularPages": RequestExample(parameters={"period": 30, "limit": 4}),
     "engineSuggest": RequestExample(body={"q": "open", "limit": 8}),
     "engineSuggestByQuery": RequestExample(parameters={"q": "open", "limit": 8}),
     "showAnalytics": RequestExample(parameters={"period": "7d", "site_id": 1, "limit": 10}),

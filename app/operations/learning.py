@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -23,7 +23,7 @@ from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord, credential_change, site_record
-from app.services.analytics.visitors import NETWORK_BITS
+from app.services.analytics.visitors import network_of
 from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
 from app.services.search_rules import NO_RULES
@@ -119,9 +119,7 @@ MAX_POSITION = 100
 MAX_CHARACTERS = 100_000
 """Maximum total length of a site's queries and IDs with gains, which every searching process keeps in memory."""
 
-# A literal: PostgreSQL shifts a bigint by an integer only, and a bound number is a bigint there.
-_NETWORK = SearchClick.visitor.bitwise_rshift(literal_column(str(NETWORK_BITS)))
-"""Expression that is equal for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
+_NETWORK = network_of(SearchClick.visitor)
 
 log = logging.getLogger(__name__)
 

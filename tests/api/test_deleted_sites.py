@@ -67,6 +67,8 @@ def test_keys_of_a_deleted_site_get_403_until_it_is_restored(tenant: Tenant) -> 
         ("search", "GET", "/v1/search?q=page"),
         ("public", "GET", "/v1/client-info"),
         ("public", "GET", "/v1/suggest?q=pa"),
+        ("public", "GET", "/v1/related?id=page-1"),
+        ("public", "GET", "/v1/popular"),
         ("public", "POST", "/api/v1/search-log"),
         ("private", "POST", "/api/v1/index/bulk"),
         ("private", "GET", "/sites"),

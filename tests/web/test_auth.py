@@ -57,6 +57,8 @@ TABLE = [
     Row("GET", "/v1/search?q=x"),
     Row("POST", "/v1/search", {"q": "x"}),
     Row("GET", "/v1/suggest?q=x"),
+    Row("GET", "/v1/related?id=none", None, (404, "document_not_found")),
+    Row("GET", "/v1/popular"),
     Row("GET", "/v1/client-info"),
     Row("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
     Row("DELETE", "/api/v1/index/destroy", {"id": "no such document"}, (404, "document_not_found")),

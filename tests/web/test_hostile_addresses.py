@@ -106,6 +106,9 @@ def test_documents_with_malformed_urls_in_other_fields_are_found_and_displayed(t
         ApiClient(tenant.app).post("/1/indexes/*/queries", json=algolia, headers={"X-Algolia-API-Key": key}),
     ):
         assert_ok(response)
+    for url in HOSTILE:
+        related = tenant.public.get("/v1/related", query_string={"url": url})
+        assert related.status_code in (200, 404) or (related.status_code == 400 and len(url) != 0), url
     for path in (f"/agents/{public}/llms.txt", f"/agents/{public}/llms-full.txt"):
         assert ApiClient(tenant.app).get(path).status_code == 200
     for url in HOSTILE:

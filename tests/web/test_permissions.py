@@ -148,6 +148,8 @@ NAMING: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/search?q=x&site_id={site}", None),
     ("POST", "/v1/search", {"q": "x"}),
     ("GET", "/v1/suggest?q=x&site_id={site}", None),
+    ("GET", "/v1/related?id=page-1&site_id={site}", None),
+    ("GET", "/v1/popular?site_id={site}", None),
     ("POST", "/api/v1/index/bulk?site_id={site}", {"documents": [page(1)]}),
     ("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
     ("DELETE", "/api/v1/index/destroy?id=page-1&site_id={site}", None),
@@ -511,7 +513,7 @@ class TestOrigins:
             path, body = filled(row, ann)
             sent = {} if body is None else {"json": body}
             for headers in (GOOD, {}):
-                assert_ok(client.call(row.method, path, headers=headers, **sent))
+                assert_answer(row, client.call(row.method, path, headers=headers, **sent))
             for origin in (BAD["Origin"], "null", "", "https://example.com", "http://www.example.com"):
                 response = client.call(row.method, path, headers={"Origin": origin}, **sent)
                 assert "allowed_origins" in assert_error(response, 403, "origin_not_allowed")["message"]

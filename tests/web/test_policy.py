@@ -65,6 +65,8 @@ FOR_KEYS = {
     "search.search": SEARCHING,
     "search.search_by_body": SEARCHING,
     "suggestions.suggest": SEARCHING,
+    "related_pages.list_popular_pages": ANY_KEY,
+    "related_pages.list_related_pages": ANY_KEY,
     "documents.index_documents": INDEXING,
     "documents.delete_document": INDEXING,
     "algolia.search_indexes": algolia.ACCESS,
@@ -112,7 +114,9 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     ),
     "goes on without counters": (
         lambda policy: policy.searches,
-        SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | DOCS_SEARCH | {"suggestions.suggest"},
+        SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | DOCS_SEARCH | {
+            "related_pages.list_popular_pages", "related_pages.list_related_pages", "suggestions.suggest",
+        },
     ),
     "charges a search": (lambda policy: policy.charges, SEARCHES | ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
     "charges an intent": (lambda policy: policy.searched_texts, ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
@@ -153,7 +157,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
 SCOPES = (
     (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
-    (r"\w+ /v1/(search|suggest)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
+    (r"\w+ /v1/(search|suggest|related|popular)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ (/sites|/dashboard|(/api)?/usage)\b", Scope.SITES),

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Network
 from typing import NamedTuple
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import ColumnElement, delete, literal_column, select, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.clock import now
 from app.models import VisitorKey
@@ -124,6 +124,12 @@ def _network(address: str) -> str:
         return str(IPv6Network(address).supernet(new_prefix=48))
     except ValueError:
         return address
+
+
+def network_of(visitor: InstrumentedAttribute[int | None]) -> ColumnElement[int | None]:
+    """Return an expression that is equal for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
+    # A literal: PostgreSQL shifts a bigint by an integer only, and a bound number is a bigint there.
+    return visitor.bitwise_rshift(literal_column(str(NETWORK_BITS)))
 
 
 def session_visitor(site_id: int, session_id: str) -> int:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -25,7 +25,8 @@ from app.apidoc.examples import JSON, path_values
 from app.apidoc.openapi import document
 from app.apidoc.samples import ANY_KEY
 from app.crawl.run.visits import first_page
-from app.models import ClickLessons, RunPage, SourceRun
+from app.models import ClickLessons, RunPage, SearchClick, SourceRun
+from app.services.analytics.visitors import NETWORK_BITS
 from app.services.webhooks import announce
 from tests.callers import ApiClient, Browser
 
@@ -181,6 +182,15 @@ class Story:
             query_string = {"q": "audio guide", "session_id": f"visitor-{next(numbers)}"}
             self._private("GET", "/v1/search", query_string=query_string)
         self._runtime.events.flush()
+
+    def _before_listPopularPages(self) -> None:
+        """Store clicks of visitors on two pages, which no statistic counts."""
+        numbers = count(1)
+        with self._runtime.database.write() as session:
+            for id, visitors in (("hours", 4), ("tickets", 3)):
+                for number in islice(numbers, visitors):
+                    values = {"site_id": 1, "search_key": number, "query": "open", "document_id": id, "position": 1}
+                    session.add(SearchClick(**values, occurred_at=NOW, visitor=number << NETWORK_BITS))
 
     def _before_listLearnedClicks(self) -> None:
         """Store what was learned from clicks."""
