@@ -116,10 +116,10 @@ def missing_key(request: Request, locations: tuple[TokenLocation, ...] = BEARER)
         if request.headers.get("Authorization", "").strip():
             message = f"The header Authorization must begin with Bearer, followed by the API key. Send {_SEND_KEY}."
         elif header is not None:
-            message = f"The header {header} is not read. Send the API key as {_SEND_KEY}."
+            message = f"The header {header} is ignored. Send the API key as {_SEND_KEY}."
         elif parameter is not None:
             message = (
-                f"The query parameter {parameter} is not read, since URLs are logged. Send the API key as {_SEND_KEY}."
+                f"The query parameter {parameter} is ignored, because URLs are logged. Send the API key as {_SEND_KEY}."
             )
     return ApiError(ErrorCode.MISSING_API_KEY, message)
 

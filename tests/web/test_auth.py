@@ -377,10 +377,10 @@ class TestTokens:
     @pytest.mark.parametrize(
         ("query", "headers", "seen"),
         [
-            ("?key={token}", {}, "The query parameter key is not read, since URLs are logged."),
-            ("?q=a&api_key={token}", {}, "The query parameter api_key is not read, since URLs are logged."),
-            ("", {"X-API-Key": "{token}"}, "The header X-API-Key is not read."),
-            ("", {"X-Meili-API-Key": "{token}"}, "The header X-Meili-API-Key is not read."),
+            ("?key={token}", {}, "The query parameter key is ignored, because URLs are logged."),
+            ("?q=a&api_key={token}", {}, "The query parameter api_key is ignored, because URLs are logged."),
+            ("", {"X-API-Key": "{token}"}, "The header X-API-Key is ignored."),
+            ("", {"X-Meili-API-Key": "{token}"}, "The header X-Meili-API-Key is ignored."),
             (
                 "",
                 {"Authorization": "{token}"},
