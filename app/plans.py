@@ -51,7 +51,7 @@ class PlanOffer:
 
 OFFER_NAMES = tuple(f.name for f in fields(PlanOffer))
 MAX_OFFER_LENGTH = 300
-"""Maximum length of each of these texts, in characters."""
+"""Maximum length of a plan's price, description, or engine name, in characters."""
 LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
 
 QUOTA_REJECTIONS = Counter("search_quota_refusals_total", "What a limit of a plan rejected.", ["quota"])

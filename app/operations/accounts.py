@@ -70,7 +70,8 @@ def acting_for(runtime: Runtime, account: Account) -> Caller:
 CODE_GUESSES = 10
 """Maximum number of wrong codes per hour while a member sets up two-factor authentication."""
 EMAIL_CHANGES = 10
-"""Maximum address changes per day and member that notify the old address. An account's keys share an equal limit."""
+"""Maximum number of address changes per day and member, if the service sends email. An account's keys share one limit.
+"""
 
 
 def get_user(session: Session, caller: Caller) -> Member:

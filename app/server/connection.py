@@ -27,7 +27,7 @@ PIECE_BYTES = 65_536
 """Maximum bytes per read, and number of collected output bytes that triggers sending."""
 MAX_PIECES = 64
 MAX_UNSENT_BYTES = 1_048_576
-"""Number of unsent bytes of a streamed response from which its thread waits for the client."""
+"""Number of unsent bytes of a streamed response above which its thread waits for the client."""
 
 _FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|expect):[ \t]*([^\r\n]*)", re.IGNORECASE)
 _EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)

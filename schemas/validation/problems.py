@@ -81,7 +81,7 @@ def printable_name(name: str) -> str:
 
 
 class ProblemCount:
-    """A counter of problems, with which validation stops once there are more than a response lists."""
+    """Counts problems, so that validation stops once it has found more than a response lists."""
 
     def __init__(self) -> None:
         self.count = 0

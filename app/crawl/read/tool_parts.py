@@ -24,7 +24,9 @@ _CONSENT_NAMES = """
 """IDs and classes of the outermost elements of consent tools."""
 _CONSENT_TOOLS = frozenset(_CONSENT_NAMES.split())
 _OUTER_ELEMENTS = "body > *, body > * > *, body > * > * > *"
-"""Selects where consent tools put their elements. Selectors for all of them took a millisecond a page."""
+"""Selects the three outermost levels of a page, where consent tools add their elements. Selectors for all of these
+elements took a millisecond per page.
+"""
 _DOCUMENTATION = (
     # Docusaurus.
     ".theme-announcement-bar, .theme-doc-version-banner, .theme-doc-version-badge, .theme-doc-toc-mobile, "
