@@ -206,7 +206,7 @@ class Problems:
             messages.setdefault(detail.field.removeprefix("settings."), {})[detail.message] = None
         return cls({field: [_sentence(field, text) for text in texts] for field, texts in messages.items()})
 
-    def at(self, path: str) -> list[str]:
+    def sentences_below(self, path: str) -> list[str]:
         """Return the sentences about a path and everything below it."""
         return [
             sentence
@@ -215,7 +215,7 @@ class Problems:
             for sentence in sentences
         ]
 
-    def at_all(self, path: str) -> list[str]:
+    def sentences_of(self, path: str) -> list[str]:
         """Return the sentences about a field or a list as a whole, excluding sentences about its items."""
         return list(self.sentences.get(path, ()))
 
