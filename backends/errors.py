@@ -50,14 +50,15 @@ class BackendRejected(BackendError):
     """The engine cannot run the caller's query; the caller must change it.
 
     Args:
-        part: Name of the invalid parameter, as in :class:`~backends.query.SearchQuery`, but ``q`` for its text.
+        parameter: Name of the invalid parameter of the search API: ``q``, ``filters``, ``sort``, ``facets``, or the name
+            of another attribute of :class:`~backends.query.SearchQuery`.
         message: Describes what is wrong with it; may be shown to a caller.
         position: Offset of the error in the parameter, in characters from 0, if known.
     """
 
-    def __init__(self, part: str, message: str, *, position: int | None = None):
+    def __init__(self, parameter: str, message: str, *, position: int | None = None):
         super().__init__(message)
-        self.part = part
+        self.parameter = parameter
         self.position = position
 
 

@@ -136,6 +136,6 @@ def is_known(name: str, kinds: FieldKinds) -> bool:
     return name in STANDARD_FIELDS or name in kinds
 
 
-def _check_known(part: str, name: str, kinds: FieldKinds, position: int | None = None) -> None:
+def _check_known(parameter: str, name: str, kinds: FieldKinds, position: int | None = None) -> None:
     if not is_known(name, kinds):
-        raise BackendRejected(part, f"No document has a field {name!r}.", position=position)
+        raise BackendRejected(parameter, f"No document has a field {name!r}.", position=position)

@@ -29,11 +29,11 @@ class NativeFilters:
         for expression in self.BAD:
             with pytest.raises(BackendRejected) as caught:
                 self.native(case, expression)
-            assert caught.value.part == "filters"
+            assert caught.value.parameter == "filters"
         expression, position = self.UNKNOWN
         with pytest.raises(BackendRejected) as caught:
             self.native(case, expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     def native(self, case: Case, filters: str, **options: object) -> list[str]:
         """Return the IDs that match an expression in the engine's native syntax."""

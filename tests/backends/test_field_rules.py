@@ -33,7 +33,7 @@ def test_unknown_field_in_a_filter_is_rejected_with_its_position() -> None:
     with pytest.raises(BackendRejected, match=r"^No document has a field 'colour'\.$") as caught:
         check_filter(parse_filter("price > 5 AND (colour = red OR size = 5)"), KINDS)
 
-    assert (caught.value.part, caught.value.position) == ("filters", 15)
+    assert (caught.value.parameter, caught.value.position) == ("filters", 15)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_sort_on_an_unsortable_field_is_rejected(field: str, message: str) -> No
     with pytest.raises(BackendRejected) as caught:
         check_sort([SortKey("date"), SortKey(field)], KINDS)
 
-    assert (caught.value.part, str(caught.value)) == ("sort", message)
+    assert (caught.value.parameter, str(caught.value)) == ("sort", message)
 
 
 def test_star_expands_to_all_facets_without_duplicates() -> None:
@@ -65,7 +65,7 @@ def test_facet_on_an_unsupported_field_is_rejected(field: str, message: str) -> 
     with pytest.raises(BackendRejected) as caught:
         facet_fields(("price", field), KINDS)
 
-    assert (caught.value.part, str(caught.value)) == ("facets", message)
+    assert (caught.value.parameter, str(caught.value)) == ("facets", message)
 
 
 def test_facet_values_are_ordered_by_count_then_name() -> None:

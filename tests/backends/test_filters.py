@@ -67,7 +67,7 @@ def test_expression_is_parsed_into_its_tree(text: str, tree: Filter) -> None:
 def test_malformed_expression_is_rejected_at_the_position_of_its_error(text: str, position: int) -> None:
     with pytest.raises(BackendRejected) as caught:
         parse_filter(text)
-    assert (caught.value.part, caught.value.position) == ("filters", position)
+    assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
 
 def test_filter_length_and_nesting_depth_are_limited() -> None:

@@ -31,7 +31,7 @@ def test_invalid_comparison_is_rejected_with_its_position(expression: str, posit
     with pytest.raises(BackendRejected) as caught:
         compile_matching(parse_filter(expression), kinds_of(SHOP))
 
-    assert (caught.value.part, caught.value.position) == ("filters", position)
+    assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
 
 @pytest.mark.parametrize(("value", "expression", "kept"), [

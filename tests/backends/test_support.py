@@ -66,7 +66,7 @@ def test_unsupported_attribute_is_rejected_only_where_a_search_uses_it() -> None
     check_support(SearchQuery("harbor"), support)
     with pytest.raises(BackendRejected, match="This engine cannot explain hits") as caught:
         check_support(SearchQuery("harbor", explain=True), support)
-    assert caught.value.part == "explain"
+    assert caught.value.parameter == "explain"
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

@@ -198,8 +198,8 @@ def rejected(error: BackendRejected) -> ApiError:
     message, extra = str(error), None
     if error.position is not None:
         message, extra = f"{message} (At character {error.position}.)", {"position": error.position}
-    code = _REJECTED.get(error.part, ErrorCode.VALIDATION_FAILED)
-    return ApiError(code, message, details=[Detail(error.part, code.value, message, extra)])
+    code = _REJECTED.get(error.parameter, ErrorCode.VALIDATION_FAILED)
+    return ApiError(code, message, details=[Detail(error.parameter, code.value, message, extra)])
 
 
 def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[str]:

@@ -131,7 +131,7 @@ class DistinctContract:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as refusal:
             case.search("reading", distinct=name)
-        assert refusal.value.part == "distinct"
+        assert refusal.value.parameter == "distinct"
         assert name in str(refusal.value)
 
     def test_distinct_setting_with_an_unknown_field_has_no_effect(self, case: Case) -> None:

@@ -66,7 +66,7 @@ class FacetContract:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", facets=(field,))
-        assert caught.value.part == "facets"
+        assert caught.value.parameter == "facets"
 
     def test_facets_of_an_empty_result_are_empty(self, case: Case) -> None:
         case.add(*SHOP)

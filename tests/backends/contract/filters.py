@@ -103,13 +103,13 @@ class FilterContract:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     def test_unknown_field_in_a_filter_tree_is_rejected(self, case: Case) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", portable_filter=parse_filter("price = 1 OR unknown = 2"))
-        assert caught.value.part == "filters"
+        assert caught.value.parameter == "filters"
 
     @pytest.mark.parametrize("expression", [
         "price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon", "price > 9223372036854775808",
@@ -120,7 +120,7 @@ class FilterContract:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", portable_filter=parse_filter(expression))
-        assert caught.value.part == "filters"
+        assert caught.value.parameter == "filters"
 
     @pytest.mark.parametrize(("expression", "expected"), [
         ("price < 1e39", {"lamp", "sofa", "shelf", "stool"}), ("sizes >= -1e308", {"lamp", "shelf"}),

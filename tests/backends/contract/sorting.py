@@ -39,7 +39,7 @@ class SortContract:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", sort=(SortKey(key),))
-        assert caught.value.part == "sort"
+        assert caught.value.parameter == "sort"
 
     def test_ties_are_broken_by_relevance_across_pages(self, case: Case) -> None:
         case.add(

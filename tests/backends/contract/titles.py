@@ -89,7 +89,7 @@ class TitleContract:
         within = SearchQuery("", portable_filter=parse_filter("colour = red"), kinds=case.kinds)
         with pytest.raises(BackendRejected) as caught:
             case.backend.find_titles(case.index, "sour", 8, within=within)
-        assert caught.value.part == "filters"
+        assert caught.value.parameter == "filters"
 
     def test_common_prefix_is_completed_with_a_word_beside_the_other_words(self, case: Case) -> None:
         case.add(*(page(str(number), f"Chapter w{number:03}") for number in range(60)), page("z", "Annex wzebra"))

@@ -52,7 +52,7 @@ class MeilisearchPromises(NativeFilters):
         case.add(*SHOP)
         with pytest.raises(BackendRejected, match="no field") as caught:
             self.native(case, expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     def test_filter_values_may_start_with_an_underscore(self, case: Case) -> None:
         case.add(page("a", "reading", brand="_key"), page("b", "reading", brand="other", author='_"(x'))
@@ -70,7 +70,7 @@ class MeilisearchPromises(NativeFilters):
         case.add(*SHOP)
         with pytest.raises(BackendRejected, match="feature") as caught:
             self.native(case, expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     @pytest.mark.parametrize("expression", ["price > 99999999999999999999", "price < 1e39", "price = 1e400"])
     def test_filter_numbers_of_any_size_are_accepted_or_rejected(self, case: Case, expression: str) -> None:

@@ -76,14 +76,14 @@ class TypesensePromises(NativeFilters):
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             self.native(case, expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     @pytest.mark.parametrize(("expression", "position"), [("_changed_at:>1", 0), ("author:=Ann && (_terms:!=x)", 16)])
     def test_native_filter_on_an_internal_field_is_rejected(self, case: Case, expression: str, position: int) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected, match="no field") as caught:
             self.native(case, expression)
-        assert (caught.value.part, caught.value.position) == ("filters", position)
+        assert (caught.value.parameter, caught.value.position) == ("filters", position)
 
     def test_filter_accepts_long_numbers_as_text_and_with_leading_zeros(self, case: Case) -> None:
         case.add(page("a", "reading", code="99999999999999999999", size=5, price=0.5), page("b", "reading", size=6))
