@@ -50,8 +50,8 @@ class BackendRejected(BackendError):
     """The engine cannot run the caller's query; the caller must change it.
 
     Args:
-        parameter: Name of the invalid parameter of the search API: ``q``, ``filters``, ``sort``, ``facets``, or the name
-            of another attribute of :class:`~backends.query.SearchQuery`.
+        parameter: Name of the invalid parameter of the search API: ``q``, ``filters``, ``sort``, ``facets``, or another
+            attribute of :class:`~backends.query.SearchQuery`.
         message: Describes what is wrong with it; may be shown to a caller.
         position: Offset of the error in the parameter, in characters from 0, if known.
     """

@@ -123,7 +123,7 @@ class RelatedContract:
         assert related(case, "espresso", portable_filter=parse_filter("section = nowhere")) == []
         with pytest.raises(BackendRejected) as caught:
             related(case, "espresso", portable_filter=parse_filter("colour = red"))
-        assert caught.value.part == "filters"
+        assert caught.value.parameter == "filters"
 
     def test_forms_of_a_word_are_one_word(self, case: Case) -> None:
         case.add(
