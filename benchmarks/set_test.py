@@ -173,7 +173,7 @@ def check(history: History, end: Outcome) -> list[str]:
 
 
 class Workload:
-    """Clients of one customer, which record their requests in a history."""
+    """The clients of one customer, which record their requests in a history."""
 
     def __init__(self, servers: Sequence[Server], seed: int):
         self.history = History()
@@ -342,7 +342,7 @@ def _killed(server: Server | TypesenseNode | PostgresServer | RedisServer) -> It
 
 
 def _worker(machines: Sequence[Server], chance: random.Random) -> list[int]:
-    """Return a worker, or none while all are dead."""
+    """Return a live worker, or ``None`` if all are dead."""
     pids = [pid for server in machines for pid in server.worker_pids()]
     return [chance.choice(pids)] if pids else []
 
@@ -369,7 +369,7 @@ def befall(
         names = chance.sample(sorted(troubles), len(troubles))
         while names:
             together = [names.pop() for _ in range(min(len(names), chance.choice((1, 1, 2))))]
-            together.sort(key=lambda name: not name.endswith("locked"))  # Who is paused may hold the lock for long.
+            together.sort(key=lambda name: not name.endswith("locked"))  # A paused process may hold the lock for long.
             seconds = chance.uniform(0.2, longest)
             with ExitStack() as stack:
                 for name in together:

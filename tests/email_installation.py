@@ -1,4 +1,4 @@
-"""An installation that sends mail, and its mail server."""
+"""An installation that sends email, and its mail server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def app(tmp_path: Path, server: MailServer) -> Iterator[Flask]:
-    """An installation that sends mail."""
+    """An installation that sends email."""
     made = make_app(make_settings(tmp_path, **mail_settings(server)))
     yield made
     close_app(made)

@@ -78,7 +78,7 @@ def stored_bytes(app: Flask) -> bytes:
 
 @contextmanager
 def database_away(app: Flask) -> Iterator[None]:
-    """Make the database of ``app`` refuse every connection."""
+    """Make the database of ``app`` reject every connection."""
     part = app.extensions["runtime"]
     part.database.dispose()
     if not _server():
@@ -99,7 +99,7 @@ def database_away(app: Flask) -> Iterator[None]:
 
 @contextmanager
 def counters_away(app: Flask) -> Iterator[None]:
-    """Make the counter store of ``app`` refuse every step."""
+    """Make the counter store of ``app`` reject every step."""
     part = app.extensions["runtime"]
     part.counters.close()
     if part.counters.name == "sqlite":

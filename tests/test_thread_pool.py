@@ -222,7 +222,7 @@ def test_few_waiting_threads_do_not_start_another_thread():
     pool.shutdown()
 
 
-def test_a_single_thread_never_keeps_its_place_while_it_waits():
+def test_single_thread_never_keeps_its_slot_while_it_waits():
     pool, waiters = ThreadPool(1, "request"), Waiters()
     task = pool.submit(waiters)
     eventually(lambda: waiters.count == 1)

@@ -80,7 +80,7 @@ CALLS = [
 
 
 class TestAccess:
-    """Who may use the operator API."""
+    """Access to the operator API."""
 
     @pytest.mark.parametrize(("method", "path"), CALLS)
     def test_operator_urls_return_404_for_every_caller_without_the_setting(
@@ -522,7 +522,7 @@ SEEN = {
 
 
 class TestInvitations:
-    """Accounts that are created as invitations by mail."""
+    """Accounts that are created as invitations by email."""
 
     @pytest.fixture
     def server(self) -> Iterator[MailServer]:

@@ -1,4 +1,4 @@
-"""Sessions of a member: listing them and ending them in every process at once."""
+"""Sessions of a member: listing them, and ending them immediately in every process."""
 
 from __future__ import annotations
 

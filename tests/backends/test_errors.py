@@ -70,7 +70,7 @@ def test_broken_server_raises_backend_unavailable_in_time_without_leaking_detail
         backend = create_backend(f"{scheme}://:{KEY}@{hosts}?timeout_seconds={budget}&connect_timeout_seconds={budget}")
         for name, call in CALLS.items():
             if scheme == "meilisearch" and name == "free_share":
-                continue  # Meilisearch does not report it, so nothing is asked.
+                continue  # Meilisearch does not report it, so there is nothing to ask.
             began = time.monotonic()
             with pytest.raises(BackendError) as caught:
                 call(backend)

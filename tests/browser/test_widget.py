@@ -126,7 +126,7 @@ class Visitor(Person):
         return self.find("#site-search").shadow_root.find_elements(By.CSS_SELECTOR, css)
 
     def type(self, *keys: str) -> None:
-        """Press keys in the box. A longer text is inserted at once, as an input method does: it is one search.
+        """Press keys in the box. A longer text is inserted in one step, as by an input method, so it is one search.
 
         Sending keys to the element would move the focus away and back each time.
         """

@@ -20,7 +20,7 @@ def run(app: Flask, *arguments: str, fails: bool = False) -> str:
     return result.output
 
 
-def test_member_can_be_made_operator_listed_and_revoked(app: Flask, tenant: Tenant) -> None:
+def test_members_can_become_operators_be_listed_and_lose_the_role(app: Flask, tenant: Tenant) -> None:
     assert run(app) == "No operators.\n"
 
     named = run(app, f" {tenant.email.upper()} ")

@@ -130,7 +130,7 @@ def test_full_disk_is_not_reported_as_missing_tables(tmp_path: Path, monkeypatch
 
     result = run(tmp_path, "database", "upgrade")
 
-    # Systemd starts the service again: somebody may make room.
+    # systemd restarts the service, since an operator may free disk space.
     assert (result.exit_code, result.output) == (1, "Error: The database cannot be used: database or disk is full\n")
 
 

@@ -141,7 +141,7 @@ def test_suspension_stops_a_run_that_was_not_explicitly_canceled(tenant: Tenant)
 
 
 def test_queued_runs_of_a_suspended_account_are_not_counted_as_waiting(tenant: Tenant) -> None:
-    """Otherwise a worker process would be started again and again and find no work."""
+    """Otherwise a worker process would be restarted again and again without work."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     account(tenant, "suspend")

@@ -162,7 +162,7 @@ def test_highlights_and_snippets_are_those_requested(tenant: Tenant, ask: Ask) -
 
 
 def test_text_is_escaped_only_around_tags_of_html(tenant: Tenant, ask: Ask) -> None:
-    """InstantSearch's tags are no HTML: it escapes the text, and then replaces the tags."""
+    """InstantSearch's tags are not HTML: it escapes the text, and then replaces the tags."""
     tenant.index(SHOE)
     placeholders = {"highlightPreTag": "__ais-highlight__", "highlightPostTag": "__/ais-highlight__"}
 

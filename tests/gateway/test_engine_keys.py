@@ -171,7 +171,7 @@ def test_disabling_a_service_key_ends_its_engine_key_but_not_the_public_one(tena
 
 
 @pytest.mark.parametrize("overlap_seconds", [0, 600])
-def test_rotating_a_service_key_ends_its_engine_keys(tenant: Tenant, overlap_seconds: int) -> None:
+def test_rotating_a_service_key_revokes_its_engine_keys(tenant: Tenant, overlap_seconds: int) -> None:
     gateway = Gateway(tenant, "search", "engine_key")
     assert searches(tenant.app, gateway.token) == 200
 
@@ -197,7 +197,7 @@ def test_engine_key_from_the_previous_token_ends_with_the_rotation_overlap(tenan
         assert (searches(tenant.app, before), searches(tenant.app, after)) == (403, 200)
 
 
-def test_deleting_a_service_key_ends_its_engine_key_but_not_the_public_one(tenant: Tenant) -> None:
+def test_deleting_a_service_key_revokes_its_engine_key_but_not_the_public_engine_key(tenant: Tenant) -> None:
     own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
     assert searches(tenant.app, own) == 200
 
@@ -224,7 +224,7 @@ def test_engine_key_is_invalid_while_its_service_key_is_expired(tenant: Tenant) 
         assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
-def test_bringing_the_expiry_of_a_service_key_forward_ends_its_engine_keys(tenant: Tenant) -> None:
+def test_bringing_the_expiry_of_a_service_key_forward_revokes_its_engine_keys(tenant: Tenant) -> None:
     start = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
     path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
     with time_machine.travel(start, tick=False):
@@ -252,7 +252,7 @@ def test_pausing_a_site_ends_its_engine_keys(tenant: Tenant, field: str) -> None
 
 
 @BOTH
-def test_deleting_a_site_ends_its_engine_keys(tenant: Tenant, field: str) -> None:
+def test_deleting_a_site_revokes_its_engine_keys(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "search", field).token
     assert searches(tenant.app, token) == 200
 
@@ -348,7 +348,7 @@ def restrict(tenant: Tenant) -> None:
             assert changed.status_code == 200
 
 
-def test_preview_key_searches_from_our_own_pages_although_the_public_key_is_restricted(tenant: Tenant) -> None:
+def test_preview_key_searches_from_our_pages_even_if_the_public_key_is_restricted(tenant: Tenant) -> None:
     tenant.index(page(1))
     restrict(tenant)
     own = {"Origin": "http://localhost"}
@@ -374,7 +374,7 @@ def test_searches_with_a_preview_key_are_free_not_recorded_and_limited(
     assert Gateway(tenant).ids("page") == ["page-1"], "visitors must have separate limits"
 
 
-def test_preview_key_expires_and_ends_with_the_pause_of_its_site(tenant: Tenant) -> None:
+def test_preview_key_expires_and_is_revoked_when_its_site_is_paused(tenant: Tenant) -> None:
     gateway = preview_gateway(tenant)
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=12, seconds=1), tick=False):
         assert_engine_error(gateway.send({"q": "page"}), 403, "invalid_api_key")

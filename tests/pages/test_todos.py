@@ -27,7 +27,7 @@ def test_todo_list_is_empty_without_problems(person: Person, tenant: Tenant) -> 
     assert _todos(person, f"/sites/{tenant.site_id}") == _todos(person, "/dashboard") == []
 
 
-def test_missed_query_is_listed_with_its_visitors_until_it_has_results(
+def test_query_without_results_is_listed_with_its_visitors_until_it_has_results(
     app: Flask, person: Person, tenant: Tenant
 ) -> None:
     tenant.index(page(1))

@@ -60,7 +60,7 @@ def nothing() -> bytes:
 
 @contextmanager
 def slow_senders(server: Server, begin: Callable[[], bytes], connections: int = CONNECTIONS) -> Iterator[Siege]:
-    """Open connections that send ``begin()`` at once and then a byte per second."""
+    """Open connections that send ``begin()`` immediately and then a byte per second."""
     siege, done = Siege(), threading.Event()
 
     def drip() -> None:

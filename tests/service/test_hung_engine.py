@@ -72,7 +72,7 @@ def value_of(metric: str, engine: str, metrics: str) -> float:
     return float(line.rpartition(" ")[2])
 
 
-def test_a_hung_engine_delays_only_its_own_sites(installation: Installation) -> None:
+def test_hung_engine_delays_only_its_sites(installation: Installation) -> None:
     made = installation
     assert made.node.process is not None
 

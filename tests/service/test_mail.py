@@ -1,4 +1,4 @@
-"""Mails of a service that is killed while its mail server is unavailable are sent later, each exactly once."""
+"""Emails of a service that is killed while its mail server is unavailable are sent later, each exactly once."""
 
 from __future__ import annotations
 

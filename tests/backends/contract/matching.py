@@ -34,7 +34,7 @@ class CommonMatchingContract:
         ("TextDrawHideForPlayer", "forplayer"), ("appTableRecord", "table record"), ("nike7055", "7055"),
         ("getElementById", "elementbyid"), ("Foo\u200bBar", "foobar"),
     ])  # fmt: skip
-    def test_words_made_of_parts_are_found_joined_and_apart(self, case: Case, written: str, typed: str) -> None:
+    def test_compound_words_are_found_joined_and_split(self, case: Case, written: str, typed: str) -> None:
         case.add(page("a", "Sea", f"It says {written} here"), page("b", "Ship", "Only Bahn, mail, and table here"))
         result = case.search(typed, highlight=Highlight())
         assert [hit.id for hit in result.hits][:1] == ["a"]

@@ -69,7 +69,7 @@ def test_after_a_second_without_any_response_one_caller_probes_and_the_others_wa
     assert rejected == [not responded] * 3
 
 
-def test_a_silent_engine_gets_one_probe_at_a_time_and_nothing_else(silence: Silence, clock: Clock) -> None:
+def test_silent_engine_gets_one_probe_at_a_time_and_no_other_request(silence: Silence, clock: Clock) -> None:
     make_silent(silence, clock)
     assert is_rejected(silence)
     for _ in range(3):

@@ -170,7 +170,7 @@ class TypesensePromises(NativeFilters):
         assert list(values) == [f"c{n:04}" for n in range(100)]
         assert list(case.search("word", facets=("id",)).facets["id"])[:2] == ["p0", "p1"]
 
-    def test_page_certain_to_exceed_max_bytes_raises_reply_too_large(self, case: Case) -> None:
+    def test_page_certain_to_exceed_max_bytes_raises_response_too_large(self, case: Case) -> None:
         case.add(*(page(f"p{n}", "word", "x" * 1000) for n in range(10)), page("small", "word", "y"))
         for options in (
             {"limit": 11, "max_bytes": 9_000},  # The page contains every match.

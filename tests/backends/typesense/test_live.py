@@ -58,7 +58,7 @@ def test_body_that_arrives_in_pieces_keeps_every_character(
 
 
 class Attacker:
-    """A customer who holds the credential of one site and can send any HTTP request."""
+    """A customer who has the key of one site and can send any HTTP request."""
 
     def __init__(self, backend: TypesenseBackend, own: str, victim: str):
         self.node = backend._transport.url.nodes[0]

@@ -314,7 +314,7 @@ def test_rendered_page_cannot_reach_a_port_of_this_machine(patient_browser: Brow
         render_patiently(patient_browser, target, recorder)
         time.sleep(1.0)
         assert arrived == []
-    # The crawler's fetcher is asked, which refuses such addresses.
+    # The crawler's fetcher, which rejects such addresses, makes the request.
     assert f"http://127.0.0.1:{port}/fetch" in recorder.requested
     assert "http://169.254.169.254/latest/meta-data/" in recorder.requested
 

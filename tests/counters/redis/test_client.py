@@ -1,4 +1,4 @@
-"""A hanging Redis is contacted again only after a pause; a Redis that refuses connections is contacted every time."""
+"""A hanging Redis is contacted again only after a pause; a Redis that rejects connections is contacted every time."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_pages_of_one_account_keep_their_order(crowd: Crowd) -> None:
     assert crowd.order == [str(number) for number in range(5)]
 
 
-def test_account_does_not_save_up_time_while_it_needs_none(crowd: Crowd) -> None:
+def test_account_does_not_accumulate_time_while_idle(crowd: Crowd) -> None:
     for _ in range(10):
         with crowd.turns.take(1, lambda seconds: None):
             crowd.clock.seconds += 10.0

@@ -173,7 +173,7 @@ class TestAnswers:
             ("text/plain", b"User-agent: *\nDis", False),
         ],
     )
-    def test_complete_body_is_read_although_its_declared_end_is_missing(
+    def test_complete_body_is_read_even_if_its_declared_end_is_missing(
         self, site: HostileSite, fetcher: Fetcher, content_type: str, body: bytes, *, complete: bool
     ) -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n".encode()

@@ -128,7 +128,7 @@ def test_retry_after_pauses_the_host_for_all_callers(turns: LocalTurns, clock: C
     take(turns)
 
 
-def test_failed_request_returns_its_turn(turns: LocalTurns, clock: Clock) -> None:
+def test_failed_request_releases_its_turn(turns: LocalTurns, clock: Clock) -> None:
     for _ in range(5):
         with pytest.raises(NotIndexed), polite(turns, HOST, wait=clock.wait):
             raise NotIndexed("timeout", "No.")

@@ -43,7 +43,7 @@ def test_reading_an_html_page_returns_text_metadata_and_links() -> None:
     )
 
 
-def test_first_heading_is_the_title_of_a_page_without_one_and_chosen_titles_have_no_alternatives() -> None:
+def test_first_heading_is_the_title_of_a_page_without_title() -> None:
     html = "<h2>Cranes</h2><h3>Ropes</h3>"
     assert (read(html).title, read(html).headings) == ("Cranes", ())
     chosen = read(f"<title>Harbor</title>{html}", Selectors(title="h3"))

@@ -194,7 +194,7 @@ def test_link_lists_tag_clouds_and_search_forms_only_list(body: str) -> None:
         "<h1>Little</h1><p>A word.</p>",
     ],
 )
-def test_page_with_its_own_text_does_not_only_list(body: str) -> None:
+def test_page_with_text_is_not_a_list_of_links(body: str) -> None:
     page = f"<header><form><input type=search></form>{links(30)}</header><main>{body}</main>"
 
     assert not only_lists(main_part(parse(page)))

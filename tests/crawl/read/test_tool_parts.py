@@ -13,7 +13,7 @@ PROSE = f"{TEXT} They are back in the evening, if the weather allows it. " * 8
 
 
 def text_of(html: str) -> str:
-    """Return the main text of a page as it is stored."""
+    """Return the main text of a page as stored."""
     return take_sections(main_text(parse(html)))[0]
 
 

@@ -57,7 +57,7 @@ def test_branch_that_only_leads_deeper_ends_with_a_remark(runner: Runner, websit
         assert {f"/docs/{n}" for n in range(3 * LIMIT - 1)} <= set(runner.documents())
 
 
-def test_combinations_of_parameters_end_as_a_branch(runner: Runner, website: Website) -> None:
+def test_combinations_of_parameters_are_stopped_as_a_branch(runner: Runner, website: Website) -> None:
     def facets(path: str) -> Answer | None:
         if path.startswith("/login"):
             return html("Log in")

@@ -718,7 +718,7 @@ def test_shared_title_suffix_is_removed_also_from_unchanged_pages(runner: Runner
     assert counts(third_run) == {"found": 13, "unchanged": 13}
 
 
-def test_title_of_many_pages_yields_to_their_headings(runner: Runner, website: Website) -> None:
+def test_heading_replaces_a_title_that_many_pages_share(runner: Runner, website: Website) -> None:
     def page(number: int, heading: str) -> Answer:
         text = f"<h1>Logo</h1><main><h2>{heading}</h2><p>Text {number}.</p></main>"
         return Answer(f"<title>Harbor Portal</title>{text}".encode(), headers={"Content-Type": "text/html"})
@@ -1528,7 +1528,7 @@ def test_owner_gets_one_email_after_two_consecutive_failed_runs(runner: Runner, 
     runner.request(source)
     with runner.part.database.write() as session:
         runs.cancel_run(session, session.get_one(Source, source.id))
-    assert run(500) == 2  # A cancelled run in between does not count.
+    assert run(500) == 2  # A canceled run in between does not count.
 
     mail = emails(runner)[0]
     assert (mail.kind, mail.recipient, mail.account_id) == (

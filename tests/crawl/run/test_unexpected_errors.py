@@ -86,7 +86,7 @@ def test_bug_at_one_page_costs_only_this_page_and_keeps_its_document(
     }  # fmt: skip
 
 
-def test_bug_of_the_rules_for_one_link_skips_only_this_link(
+def test_bug_in_the_rules_for_a_link_skips_only_this_link(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch, unexpected_errors: UnexpectedErrors
 ) -> None:
     make_site(website)

@@ -186,7 +186,7 @@ def test_installation_without_email_requires_no_confirmation(
     assert_ok(tenant.search.get("/v1/search?q=x"))
     assert "Confirm" not in person_of(tenant).go("/dashboard").text
     part: Runtime = app.extensions["runtime"]
-    part.settings = replace(part.settings, **mail_settings(server))  # The operator sets mail up later.
+    part.settings = replace(part.settings, **mail_settings(server))  # The operator sets up email later.
     assert_ok(tenant.search.get("/v1/search?q=x"))
     close_app(app)
 

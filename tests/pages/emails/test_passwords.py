@@ -202,7 +202,9 @@ def test_unknown_email_address_gets_the_same_response_and_no_email(
         assert session.scalars(select(QueuedEmail)).all() == []
 
 
-def test_reset_request_looks_up_no_account(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reset_request_does_not_look_up_the_account(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def look_up(*_: object) -> None:
         raise AssertionError("the request tells whether there is such an account")
 

@@ -114,7 +114,7 @@ def test_hs256_signature_with_a_known_key_is_rejected(app: Flask, provider: Iden
     claims = {"iss": provider.issuer, "aud": CLIENT_ID, "iat": moment, "exp": moment + 300, "nonce": nonce}
     parts = ({"alg": "HS256", "kid": "first"}, claims | provider.person)
     signed = b".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
-    signature = urlsafe_b64encode(hmac.digest(known, signed, "sha256")).rstrip(b"=")  # joserfc refuses to.
+    signature = urlsafe_b64encode(hmac.digest(known, signed, "sha256")).rstrip(b"=")  # joserfc does not sign it.
     provider.token = (signed + b"." + signature).decode()
     person.call("GET", path)
     assert_nobody_came(app, person, "unsupported_algorithm")
@@ -393,7 +393,7 @@ def test_token_with_an_embedded_key_or_critical_header_is_rejected(
 
 
 def come_with(app: Flask, provider: IdentityProvider, header: dict[str, Any], key: Key | None = None) -> Person:
-    """Log in with a token whose header and text libraries refuse to produce."""
+    """Log in with a token whose header and text libraries cannot produce."""
     person = Person(app)
     path = provider.log_in(begin(person))
     nonce = next(iter(provider._codes.values()))["nonce"]

@@ -91,7 +91,9 @@ def test_operator_created_account_is_recognized_and_keeps_its_password(app: Flas
 class TestAnAddressTakenInAdvance:
     """The provider's verification overrides an earlier registration of the same email address."""
 
-    def test_unconfirmed_accounts_password_sessions_and_keys_end(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_unconfirmed_accounts_password_sessions_and_keys_become_invalid(
+        self, app: Flask, provider: IdentityProvider
+    ) -> None:
         attacker = register_tenant(app, ANN)
         victim = come(app, provider)
         assert account_of(victim) == attacker.account_id
@@ -100,7 +102,7 @@ class TestAnAddressTakenInAdvance:
         for kind in ("public", "search", "private"):
             assert_error(attacker.client(kind).get("/v1/client-info"), 401, "key_disabled")
 
-    def test_attackers_invited_members_are_removed(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_members_whom_the_attacker_invited_are_removed(self, app: Flask, provider: IdentityProvider) -> None:
         attacker = register_tenant(app, ANN)
         accomplice = add_member(attacker, "eve@example.com", "owner")
         body = {"email": "mallory@example.com", "role": "owner"}

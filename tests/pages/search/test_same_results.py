@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def seen_by_visitors(shown: Element) -> dict[str, Any]:
-    """Return what a page says that visitors see."""
+    """Return what visitors see, according to a page."""
     return {
         "redirect": [each.one("code").text for each in shown.all("p", class_="redirect")],
         "notice": [each.text for each in shown.all("p", class_="preview-notice")],
@@ -47,7 +47,7 @@ def seen_by_visitors(shown: Element) -> dict[str, Any]:
 
 
 def seen_in_box(results: dict[str, Any], site_url: str) -> dict[str, Any]:
-    """Return what the search box shows, in the words of the pages."""
+    """Return the search box's content in the terms of the pages."""
     notice, answer = results.get("notice"), results.get("answer")
     links = [link["text"] for link in results.get("no_results_links", ())]
     return {

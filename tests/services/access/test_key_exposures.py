@@ -35,7 +35,7 @@ def write_down(app: Flask) -> None:
 
 
 def exposed(tenant: Tenant) -> list[dict[str, Any]]:
-    """Return what the dashboard reports after sightings are written."""
+    """Return the dashboard's report after the sightings have been written."""
     write_down(tenant.app)
     keys: list[dict[str, Any]] = assert_ok(tenant.browser.get("/dashboard"))["exposed_keys"]
     return keys
@@ -217,7 +217,7 @@ class TestItsEnd:
 
         assert exposed(tenant) == []
 
-    def test_deleting_a_key_ends_its_exposure_notice(self, leaked: Tenant) -> None:
+    def test_deleting_a_key_removes_its_exposure_notice(self, leaked: Tenant) -> None:
         assert_ok(leaked.browser.delete(self.path(leaked)))
 
         assert exposed(leaked) == []

@@ -120,7 +120,7 @@ def test_already_counted_journal_content_is_not_read_again(
 def test_events_arriving_during_a_flush_wait_for_the_next_flush(
     recorder: EventRecorder, waiting: WaitingEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A busy journal would otherwise be moved without a pause, in a transaction for every event or two."""
+    """Otherwise a busy journal would be moved continuously, with a transaction for every event or two."""
     read = Journal.read
 
     def read_and_record(journal: Journal, *place: int, ended: bool) -> Portion:

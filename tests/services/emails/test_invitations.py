@@ -1,4 +1,4 @@
-"""Invitations by mail."""
+"""Invitations by email."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails on the wire: headers, and names that could break them."""
+"""Emails on the wire: headers, and names that could break them."""
 
 from __future__ import annotations
 

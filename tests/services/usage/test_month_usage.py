@@ -183,7 +183,7 @@ class TestMostDocuments:
 
 
 class TestRefusals:
-    """Refused searches, and searches, from counters and from copies."""
+    """Rejected searches, and searches, from counters and from copies."""
 
     def test_rejections_by_quota_and_by_rate_are_copied(self, part: Runtime, customer: Tenant) -> None:
         customer.set_plan("pro", searches_per_day=1)

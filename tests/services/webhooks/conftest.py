@@ -1,4 +1,4 @@
-"""Webhooks whose owners are notified by mail."""
+"""Webhooks whose owners are notified by email."""
 
 from tests.email_installation import server, tenant
 

@@ -37,7 +37,7 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def app(tmp_path: Path, server: MailServer) -> Iterator[Flask]:
-    """An installation that sends mail, and to the machine's own addresses."""
+    """An installation that sends email, even to the machine's own addresses."""
     made = make_app(make_settings(tmp_path, crawl_private_addresses=True, **mail_settings(server)))
     yield made
     close_app(made)

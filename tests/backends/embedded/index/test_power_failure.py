@@ -32,7 +32,7 @@ class Disk:
             self._names[status.st_ino] = _names_in(descriptor)
 
     def has_all_of(self, folder: Path, *names: str) -> bool:
-        """Whether each name in the folder is flushed, and stands for its present file."""
+        """Whether each name in the folder is flushed, and refers to its current file."""
         kept = self._names.get(folder.stat().st_ino, {})
         return all(kept.get(name) == (folder / name).stat().st_ino for name in names)
 

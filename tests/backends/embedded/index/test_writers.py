@@ -291,7 +291,7 @@ class TestMergeWatch:
         waiting.join(10)
         assert not waiting.is_alive()
 
-    def test_waits_no_longer_than_its_time(self, folder: Path) -> None:
+    def test_waiting_ends_after_the_time_limit(self, folder: Path) -> None:
         watch = MergeWatch(folder, 0.05)
         (folder / f"{'c' * 32}.store").touch()
         watch.wait(lambda: False)

@@ -32,7 +32,7 @@ def test_address_of_a_page_finds_it_first(text: str, id: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["/help/reset", "/topic.php?t=3", "https://www.example.com/reset-2fa-again", "and/or"])
-def test_address_of_no_page_finds_nothing_by_it(text: str) -> None:
+def test_unknown_url_does_not_find_the_page_of_a_similar_url(text: str) -> None:
     assert "phone" not in index_of(*SITE).ids(text, all_words=True)
 
 

@@ -133,7 +133,7 @@ def test_phone_numbers_are_found_in_any_grouping(title: str, text: str) -> None:
     ("12.05.2024", "12.5.2024"), ("12.5.2024", "12.05.2024"), ("2024-05-12", "2024-5-12"), ("2024-5-2", "2024-05-02"),
     ("05/12/2024", "5/12/2024"), ("١٢.٠٥.٢٠٢٤", "12.5.2024"),
 ])  # fmt: skip
-def test_dates_are_found_with_and_without_zeros(title: str, text: str) -> None:
+def test_dates_are_found_with_and_without_leading_zeros(title: str, text: str) -> None:
     assert found((f"Until {title}", "12 months and 5 days of 2024"), text)[0] == f"Until <em>{title}</em>"
 
 
