@@ -28,9 +28,9 @@ _NEVER_TEXT = frozenset(STANDARD_FIELDS) - frozenset(STRING_FIELDS)
 """Fields in which matches are marked only if the query lists them: markup would break their values."""
 
 _OPEN, _CLOSE, _CUT, _NEXT = "\0(", "\0)", "\0~", "\0|"
-"""Placeholders for the tags, the crop marker, and the end of a text, while all texts of a page are escaped at once.
+"""Placeholders for the tags, the crop marker, and the end of a text, until all texts of a page have been escaped.
 
-No document contains NUL.
+They contain NUL, which no document contains.
 """
 
 

@@ -12,7 +12,7 @@ from backends.query import FieldKinds
 from backends.values import fold_value, parse_instant, parse_number
 
 Predicate = Callable[[Mapping[str, Any]], bool]
-"""Predicate on a document's fields."""
+"""Returns whether a document, given its fields, meets a condition."""
 
 _ID, _DATE = "id", "date"
 _BY_SIZE: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}

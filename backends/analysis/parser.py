@@ -231,7 +231,7 @@ def query_terms_of(text: str) -> Iterator[QueryTerm]:
 
 
 def _without_endings(run: str) -> dict[int, str]:
-    """``"申し込み"`` -> ``{0: "申込", 1: "申込", 2: "申込"}``: what pairs are without the endings of Japanese verbs."""
+    """``"申し込み"`` -> ``{0: "申込", 1: "申込", 2: "申込"}``: pairs without verb endings, by index."""
     pairs: dict[int, str] = {}
     for match in _KANA_BETWEEN.finditer(run):
         first, second = run[match.start() - 1] + run[match.end()], match.start() - 1

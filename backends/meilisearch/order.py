@@ -105,7 +105,7 @@ MAX_VERSIONS = 1000
 """Maximum number of hits among which the preferred ones of a page are searched for."""
 
 MAX_READ = 10_000
-"""Maximum number of hits that are read to group them here."""
+"""Maximum number of hits that the adapter reads to group them itself."""
 
 EngineHit = Mapping[str, Any]
 """A hit from Meilisearch."""

@@ -82,7 +82,7 @@ class EngineError(Exception):
 
     @classmethod
     def of(cls, response: Response) -> EngineError:
-        """Build from an error response."""
+        """Build the error from a response with an error status."""
         return cls(response.status, response.body.decode(errors="replace"))
 
 

@@ -48,7 +48,7 @@ _MAX_JOINED_COMPLETIONS = 3
 """Maximum number of completions of two words written together."""
 
 _MIN_JOINED_LETTERS = 5
-"""Minimum length, in letters, of two words written together that are completed; shorter ones have too many."""
+"""Minimum number of letters of two joined words that may be unfinished; fewer letters have too many completions."""
 
 _MIN_STEMMED_LETTERS = 3
 """Minimum length of a stemmed word, in letters."""
