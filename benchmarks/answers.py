@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from app.services.search.answers import asks, find_answer
+from app.services.search.answers import find_answer, may_have_answer
 from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, read_judgments, read_lines
 
@@ -52,7 +52,7 @@ def measure(folder: Path, texts: dict[str, list[str]]) -> None:
         plain = SearchQuery(line["text"], settings=SearchSettings(answers=True))
         question = SearchQuery(line["text"], settings=plain.settings, answers=True)
         asked += 1
-        if not asks(question):
+        if not may_have_answer(question):
             continue
         engine.search("set", plain)  # So that both find warm caches.
         for query in (plain, question):

@@ -84,7 +84,7 @@ def test_missing_files_of_a_model_put_by_hand_are_listed(tmp_path: Path) -> None
     (tmp_path / "models/all-MiniLM-L6-v2/model.onnx").unlink()
     (tmp_path / "models/all-MiniLM-L6-v2/tokenizer.json").unlink()
 
-    with pytest.raises(ModelFileError, match=r"all-MiniLM-L6-v2 lacks tokenizer\.json, model\.onnx$"):
+    with pytest.raises(ModelFileError, match=r"all-MiniLM-L6-v2 does not contain tokenizer\.json, model\.onnx$"):
         load_fastembed(SMALL_MODEL.name, tmp_path)
 
 
