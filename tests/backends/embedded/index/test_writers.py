@@ -272,14 +272,14 @@ class TestMergeWatch:
     def test_nothing_is_merged_after_a_commit(self, folder: Path) -> None:
         watch = MergeWatch(folder, 60)
         self.list_segments(folder, "a" * 32, "b" * 32)
-        watch.wait(lambda: False)
+        watch.wait_for_merges(lambda: False)
 
     @pytest.mark.parametrize("ends_with", ["listed", "removed"])
     def test_waits_until_the_merged_segment_is_listed_or_removed(self, folder: Path, ends_with: str) -> None:
         watch = MergeWatch(folder, 60)
         self.list_segments(folder, "a" * 32, "b" * 32)
         (folder / f"{'c' * 32}.store").touch()
-        waiting = threading.Thread(target=watch.wait, args=(lambda: False,))
+        waiting = threading.Thread(target=watch.wait_for_merges, args=(lambda: False,))
         waiting.start()
         waiting.join(0.1)
         assert waiting.is_alive()
@@ -294,4 +294,4 @@ class TestMergeWatch:
     def test_waiting_ends_after_the_time_limit(self, folder: Path) -> None:
         watch = MergeWatch(folder, 0.05)
         (folder / f"{'c' * 32}.store").touch()
-        watch.wait(lambda: False)
+        watch.wait_for_merges(lambda: False)
