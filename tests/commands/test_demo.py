@@ -107,8 +107,8 @@ def test_documentation_is_searchable_and_has_a_public_key(read_demo: Demo) -> No
         hit = answer["results"]["hits"][0]
         return str((hit["sections"][0] if sections else hit)["url"]).removeprefix(f"{BASE_URL}/docs/")
 
-    assert first("createKey") == "reference/keys", "names an operation"
-    assert first("report a click") == "reference/clicks", "describes an operation"
+    assert first("createKey") == "reference/keys", "the name of an operation must find it"
+    assert first("report a click") == "reference/clicks", "the description of an operation must find it"
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
     assert first("k8s") == "deployment", "a synonym"

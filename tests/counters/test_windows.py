@@ -185,6 +185,6 @@ def test_slightly_slow_clock_counts_in_the_same_window(counters: CounterStore, b
     assert counters.consume([MINUTE], now=NOW - behind).windows[0].hits == 2
 
 
-def test_a_request_without_windows_is_allowed(counters: CounterStore) -> None:
+def test_request_without_windows_is_allowed(counters: CounterStore) -> None:
     outcome = counters.consume([], now=NOW)
     assert (outcome.allowed, outcome.windows, outcome.used_today, outcome.credential_version) == (True, (), None, None)

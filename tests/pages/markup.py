@@ -86,7 +86,7 @@ class _Reader(HTMLParser):
             self.open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in SHAPES, f"<{tag}/> does not close itself in HTML"
+        assert tag in SHAPES, f"<{tag}/> is not self-closing in HTML"
         self.handle_starttag(tag, attrs)
         self.open.pop()
 

@@ -50,14 +50,14 @@ def test_emails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
     # End the five-minute claim of an email that was claimed at the moment of the kill.
     change(servers[0], "UPDATE mails SET due_at = created_at")
     asked = [(email, subject) for email in emails for subject in SUBJECTS]
-    with mail_server(port=mail_port) as emails:
+    with mail_server(port=mail_port) as inbox:
         for server in servers:
             server.start()
             requests.get(f"{server.base_url}/login", timeout=60)
 
         def all_have_come() -> None:
-            assert {(mail.to[0], mail.message["Subject"]) for mail in emails.emails} == set(asked)
+            assert {(mail.to[0], mail.message["Subject"]) for mail in inbox.emails} == set(asked)
 
         eventually(all_have_come, seconds=60)
 
-    assert Counter((mail.to[0], mail.message["Subject"]) for mail in emails.emails) == dict.fromkeys(asked, 1)
+    assert Counter((mail.to[0], mail.message["Subject"]) for mail in inbox.emails) == dict.fromkeys(asked, 1)

@@ -74,7 +74,7 @@ def test_word_without_inflected_forms_stands_alone(language: str, word: str) -> 
     assert inflected_forms(language, word) == []
 
 
-def test_forms_are_added_to_the_last_word_of_a_phrase_and_displace_no_synonym() -> None:
+def test_last_word_of_a_phrase_gets_inflected_forms_in_addition_to_synonyms() -> None:
     ((searched, others),) = SynonymIndex.of(
         SearchSettings(synonyms=(OneWaySynonyms("tablet", ("galaxy tab",)),))
     ).entries

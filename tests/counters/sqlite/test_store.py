@@ -92,9 +92,7 @@ def test_usage_can_be_read_while_the_file_is_locked(impatient: CounterStore, pat
 
 
 @pytest.mark.slow
-def test_repeated_writes_do_not_each_wait_the_full_time_while_the_file_stays_locked(
-    counters: CounterStore, path: Path
-) -> None:
+def test_repeated_writes_to_a_locked_file_do_not_each_wait_the_full_time(counters: CounterStore, path: Path) -> None:
     steps, budget_seconds = 60, 3.0
     with (
         locked_by_another_process(path),

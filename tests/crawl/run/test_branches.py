@@ -158,7 +158,7 @@ def test_branch_with_new_text_outside_a_folder_ends_only_in_the_folder() -> None
         lambda watched: count(watched, 2, "noindex", "/posts/new"),  # Pages that only list others.
     ],
 )
-def test_pages_in_sitemaps_failures_and_lists_of_other_pages_do_not_end_a_branch(
+def test_sitemap_pages_failures_and_new_links_do_not_stop_a_branch(
     counted: Callable[[Branches], list[str | None]],
 ) -> None:
     assert counted(Branches()) == [None] * LIMIT

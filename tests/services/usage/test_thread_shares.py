@@ -182,7 +182,7 @@ def test_tenant_without_a_free_thread_gets_503_and_other_callers_are_served(app:
             assert response.headers["Retry-After"] == "2"
             assert other.search.get("/v1/search?q=x").status_code == 200
             assert ApiClient(app).get("/openapi.json").status_code == 200
-            assert tenant.browser.get("/sites").status_code == 200, "slow keys must not block stopping the search"
+            assert tenant.browser.get("/sites").status_code == 200, "slow searches with keys must not block members"
     for client, path in asked:
         assert client.get(path).status_code == 200
 

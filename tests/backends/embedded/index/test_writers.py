@@ -238,7 +238,7 @@ def test_writers_of_two_processes_lose_nothing_and_leave_few_segments(url: str) 
     assert_no_leftovers(generation_of(backends[0]))
 
 
-def test_files_of_merged_segments_are_removed_whichever_process_wrote_them(url: str) -> None:
+def test_files_of_merged_segments_are_removed_regardless_of_the_process_that_wrote_them(url: str) -> None:
     backends = [cast(TantivyBackend, create_backend(url)) for _ in range(2)]
     backends[0].create_index(NAME)
     for step in range(9):
