@@ -94,14 +94,14 @@ def test_box_without_access_to_its_key_logs_how_to_load_it(stub: Stub, visitor: 
     stub.page = page_with(f'<script data-key="svc_pub_test" nonce="page">{own_text}</script>')
     visitor.driver.get_log("browser")
     visitor.go("/")
-    said: list[str] = []
+    messages: list[str] = []
 
-    def has_said() -> bool:
-        said.extend(entry["message"] for entry in visitor.driver.get_log("browser"))
-        return any("Site search: load the box by" in message for message in said)
+    def is_logged() -> bool:
+        messages.extend(entry["message"] for entry in visitor.driver.get_log("browser"))
+        return any("Site search: load the box with" in message for message in messages)
 
-    visitor.wait(has_said, f"it said {said}")
-    assert len(said) == 1, "and nothing else"
+    visitor.wait(is_logged, f"the message was not logged: {messages}")
+    assert len(messages) == 1, "the box must log one message"
 
 
 def test_typed_query_is_reported_as_one_search_and_the_final_query_is_logged(stub: Stub, visitor: Visitor) -> None:
