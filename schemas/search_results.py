@@ -204,7 +204,10 @@ class EffectsSchema(Schema):
     notice = fields.Nested(SearchNoticeSchema)
     no_results_links = fields.List(
         fields.Nested(SearchLinkSchema),
-        metadata={"description": "The links from the search settings; present only if nothing was found."},
+        metadata={
+            "description": "The links from the search settings, and popular pages if the settings allow them; present "
+            "only if nothing was found."
+        },
     )
     answer = fields.Nested(
         AnswerSchema,

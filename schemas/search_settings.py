@@ -13,7 +13,7 @@ from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import FieldName, Flag, ItemList, NormalText, Number, Text, check_stars
+from schemas.fields import FieldName, Flag, ItemList, NormalText, Number, Text, WholeNumber, check_stars
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_rules import MAX_BOOSTS, MAX_LINKS, BoostSchema, LinkSchema, RecencySchema, Rules
 from schemas.validation.problems import Problem
@@ -31,6 +31,7 @@ MAX_PINNED_IDS = 50
 MAX_HIDDEN_SUGGESTIONS = 500
 MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
+MAX_POPULAR_LINKS = 5
 WEIGHTED_FIELDS = TEXT_FIELDS
 
 
@@ -224,6 +225,15 @@ class SearchSettingsSchema(BodySchema):
         },
     )
 
+    no_results_popular = WholeNumber(
+        high=MAX_POPULAR_LINKS,
+        load_default=0,
+        metadata={
+            "title": "Popular pages for searches without results",
+            "description": "Number of popular pages in the responses to searches without a hit, after the links of "
+            "`no_results_links`; 0 for none.",
+        },
+    )
     learn_from_clicks = Flag(
         load_default=False,
         metadata={

@@ -43,7 +43,6 @@ class EngineSearch:
         size: Number of requested hits.
         page: Page number, or ``None`` for ``limit`` and ``offset``.
         counts_facets: Whether the request has facets, even an empty list.
-        links: The site's links for searches without results.
         suggestions: Number of requested suggestions.
     """
 
@@ -53,11 +52,13 @@ class EngineSearch:
     size: int
     page: int | None
     counts_facets: bool
-    links: Sequence[Mapping[str, str]]
     suggestions: int
 
-    def encode(self, timed: TimedResult, budget: ResponseBudget) -> dict[str, Any]:
+    def encode(self, timed: TimedResult, budget: ResponseBudget, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         """Return the response as a value that orjson can encode.
+
+        Args:
+            links: Links for a search without results.
 
         Raises:
             ApiError: 400 if the hits exceed ``budget``.
@@ -77,7 +78,7 @@ class EngineSearch:
             response["facetDistribution"] = result.facets
             response["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
         response["requestUid"] = str(uuid.uuid4())
-        return response | encode_effects(self.query, timed, self.links)
+        return response | encode_effects(self.query, timed, links)
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
@@ -140,7 +141,6 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord, max_byte
         size,
         page,
         parameters["facets"] is not None,
-        site.no_results_links,
         parameters["suggestions"],
     )
 

@@ -178,7 +178,8 @@ def _run(
 ) -> dict[str, Any]:
     current_runtime = runtime()
     timed = current_runtime.searcher.run(site, search.query, record_for=record_for)
-    response = search.encode(timed, budget) | _suggestions_beside(site, search)
+    links = () if timed.result.total else current_runtime.popular_pages.links(site, search.query)
+    response = search.encode(timed, budget, links) | _suggestions_beside(site, search)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
         response["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)
     return response

@@ -20,7 +20,7 @@ class SearchOutcome:
     Attributes:
         hits: The JSON of each hit.
         query_id: ID of the search, which clicks refer to.
-        links: The site's links for searches without results.
+        links: Links for a search without results.
     """
 
     query: SearchQuery
@@ -51,4 +51,5 @@ def search_site(
     timed = runtime.searcher.run(site, query, record_for=visitor)
     hits = encode_hits(timed.result.hits, budget)
     query_id = make_query_id(runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
-    return SearchOutcome(query, timed, hits, query_id, site.no_results_links)
+    links = () if timed.result.total else runtime.popular_pages.links(site, query)
+    return SearchOutcome(query, timed, hits, query_id, links)

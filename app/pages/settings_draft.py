@@ -79,7 +79,7 @@ SECTIONS = {
             "Results",
             "list-filter",
             "What visitors see besides the pages, and which similar pages are shown only once.",
-            ("answers", "distinct", "preferred", "no_results_links"),
+            ("answers", "distinct", "preferred", "no_results_links", "no_results_popular"),
         ),
         Section(
             "suggestions",
@@ -123,6 +123,7 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
             for row in root.rows("no_results_links")
             if row.text("text") or row.text("url")
         ],
+        "no_results_popular": number_of(text) if (text := root.text("no_results_popular")) else 0,
         "answers": root.text("answers") == "true",
         "semantic": root.text("semantic") == "true",
     }

@@ -83,6 +83,7 @@ def settings_with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
         "rank_field": stored.get("rank_field"),
         "recency": stored.get("recency"),
         "no_results_links": stored.get("no_results_links", []),
+        "no_results_popular": stored.get("no_results_popular", 0),
         "answers": shows_answers(stored),
         "semantic": is_semantic(stored),
     }

@@ -17,7 +17,9 @@ from app.models.base import from_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.visitors import KEY_DAYS, NETWORK_BITS
 from app.services.search.popular_pages import LIFETIME, MAX_CANDIDATES, MAX_ENTRIES
+from tests import shared_servers
 from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.gateway.callers import Gateway
 from tests.responses import assert_error, assert_ok
 
 NOON = from_microseconds((KEY_DAYS * 760 + 15) * DAY_MICROSECONDS) + timedelta(hours=12)
@@ -235,3 +237,49 @@ def test_popular_pages_are_not_charged(tenant: Tenant) -> None:
         assert popular(tenant.search) == []
     assert_ok(tenant.search.get("/v1/search?q=word"))
     assert popular(tenant.search) == []
+
+
+def allow_links(tenant: Tenant, number: int, **settings: Any) -> None:
+    path = f"/sites/{tenant.site_id}/search-settings"
+    assert_ok(tenant.browser.put(path, json={"no_results_popular": number, **settings}))
+
+
+def test_search_without_results_offers_popular_pages_only_if_the_owner_allows_it(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Hours"), page(2, title=""), page(3))
+    click(tenant, 1, 1, 2, 3, 4)
+    click(tenant, 2, 1, 2, 3)
+    assert "no_results_links" not in tenant.find("zeppelin")
+
+    allow_links(tenant, 5, no_results_links=[{"text": "All", "url": "/all"}])
+
+    links = [
+        {"text": "All", "url": "/all"},
+        {"text": "Hours", "url": "/pages/1"},
+        {"text": "/pages/2", "url": "/pages/2"},
+    ]
+    assert tenant.find("zeppelin")["no_results_links"] == links
+    assert Gateway(tenant).send({"q": "zeppelin"}).get_json()["no_results_links"] == links
+    assert "no_results_links" not in tenant.find("hours")
+    allow_links(tenant, 1)
+    assert tenant.find("zeppelin")["no_results_links"] == links[1:2]
+
+
+def test_popular_pages_of_a_search_match_its_filters(tenant: Tenant) -> None:
+    tenant.index(page(1, section="news"), page(2, section="help"))
+    for number in (1, 2):
+        click(tenant, number, 1, 2, 3)
+    allow_links(tenant, 5)
+
+    found = tenant.find("zeppelin", filters=tenant.equals("section", "help"))
+    assert [link["url"] for link in found["no_results_links"]] == ["/pages/2"]
+    found = Gateway(tenant).send({"q": "zeppelin", "filter": "section = news"}).get_json()
+    assert [link["url"] for link in found["no_results_links"]] == ["/pages/1"]
+
+
+def test_search_without_results_succeeds_while_clicks_cannot_be_read(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    allow_links(tenant, 5, no_results_links=[{"text": "All", "url": "/all"}])
+    tenant.find("page")
+
+    with shared_servers.database_away(tenant.app):
+        assert tenant.find("zeppelin")["no_results_links"] == [{"text": "All", "url": "/all"}]

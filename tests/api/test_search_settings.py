@@ -24,7 +24,7 @@ def test_new_site_has_default_search_settings(tenant: Tenant) -> None:
         "settings": {
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
             "suggestions_hidden": [], "distinct": None, "preferred": None, "rules": [], "boosts": [],
-            "rank_field": None, "recency": None, "no_results_links": [],
+            "rank_field": None, "recency": None, "no_results_links": [], "no_results_popular": 0,
             "learn_from_clicks": False, "answers": False, "semantic": False,
         }
     }  # fmt: skip
@@ -363,6 +363,9 @@ def test_rules_boosts_and_links_are_returned_as_saved(tenant: Tenant) -> None:
         ({"rank_field": "a b"}, "rank_field", "invalid_name"),
         ({"recency": {"half_life_days": 0}}, "recency.half_life_days", "out_of_range"),
         ({"no_results_links": [{"text": "a", "url": "/"}] * 6}, "no_results_links", "too_long"),
+        ({"no_results_popular": 6}, "no_results_popular", "out_of_range"),
+        ({"no_results_popular": -1}, "no_results_popular", "out_of_range"),
+        ({"no_results_popular": True}, "no_results_popular", "type"),
         ({"synonyms": [[f"{at}-{number}" for number in range(26)] for at in range(400)]}, "synonyms", "too_long"),
         ({"synonyms": [{"from": "a", "to": [f"{at}-{number}" for number in range(25)]} for at in range(400)]},
          "synonyms", "too_long"),

@@ -43,6 +43,7 @@ EVERYTHING: dict[str, Any] = {
     "rank_field": "rank",
     "recency": {"field": "changed", "half_life_days": 30},
     "no_results_links": [{"text": "All", "url": "/all"}],
+    "no_results_popular": 3,
     "answers": True,
 }  # fmt: skip
 

@@ -54,6 +54,7 @@ class SiteRecord:
     suggestions_hidden: tuple[str, ...] = ()
     rules: RuleSet = NO_RULES
     no_results_links: tuple[Mapping[str, str], ...] = ()
+    no_results_popular: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
         suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
         rules=read_rules(site.search_settings),
         no_results_links=tuple(site.search_settings.get("no_results_links", ())),
+        no_results_popular=site.search_settings.get("no_results_popular", 0),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
@@ -18,9 +20,10 @@ from app.services.analytics.visitors import KEY_DAYS, network_of
 from app.services.search.encoding import for_site
 from app.services.search.related_pages import PAGE_FIELDS
 from app.services.search.search import Searcher
-from app.storage.database import Database
+from app.storage.database import Database, is_unavailable
 from backends.base import Hit
-from backends.filters import OneOf
+from backends.errors import BackendUnavailable
+from backends.filters import OneOf, all_of
 from backends.query import MATCH_ALL, SearchQuery
 
 MIN_VISITORS = 3
@@ -32,11 +35,16 @@ MAX_CANDIDATES = 50
 MAX_CLICKS = 50_000
 """Maximum number of clicks that are read for each key period; the latest ones."""
 
+LINK_DAYS = 30
+"""Number of days whose clicks count for the links of searches without results."""
+
 LIFETIME = timedelta(minutes=5)
 """Lifetime of a process's cached document IDs."""
 
 MAX_ENTRIES = 1_000
 """Maximum number of cached lists. The least recently used ones are evicted first."""
+
+log = logging.getLogger(__name__)
 
 
 class PopularPages:
@@ -47,6 +55,28 @@ class PopularPages:
         self._searcher = searcher
         self._entries: OrderedDict[tuple[int, int], tuple[datetime, tuple[str, ...]]] = OrderedDict()
         self._lock = threading.Lock()
+
+    def links(self, site: SiteRecord, search: SearchQuery) -> Sequence[Mapping[str, str]]:
+        """Return links for a search without results: the site's own, then as many popular pages as the site offers.
+
+        There are none while the database or the engine is unavailable, since the search itself succeeded.
+
+        Args:
+            search: The search, whose filters the pages must match.
+        """
+        if not site.no_results_popular:
+            return site.no_results_links
+        within = SearchQuery(MATCH_ALL, native_filter=search.native_filter, portable_filter=search.portable_filter)
+        try:
+            pages = self._find(site, LINK_DAYS, site.no_results_popular, within)
+        except Exception as error:
+            if not (isinstance(error, BackendUnavailable) or is_unavailable(error)):
+                raise
+            log.warning("a search without results has no popular pages: %s", error)
+            pages = ()
+        documents = [hit.document for hit in pages]
+        popular = ({"text": document["title"] or document["url"], "url": document["url"]} for document in documents)
+        return (*site.no_results_links, *popular)
 
     def find(self, site: SiteRecord, days: int, limit: int, filters: str) -> Sequence[Hit]:
         """Return the existing pages that at least :data:`MIN_VISITORS` visitors clicked, most visitors first.
@@ -63,15 +93,13 @@ class PopularPages:
             BackendUnavailable: The engine is unavailable.
             SQLAlchemyError: The clicks are not cached, and the database is unavailable.
         """
+        return self._find(site, days, limit, SearchQuery(MATCH_ALL, native_filter=filters))
+
+    def _find(self, site: SiteRecord, days: int, limit: int, within: SearchQuery) -> Sequence[Hit]:
         ids = self._clicked_ids(site.id, days)
         # An id that no document has, so that filters are checked even if no page was clicked.
-        query = SearchQuery(
-            MATCH_ALL,
-            MAX_CANDIDATES,
-            native_filter=filters,
-            portable_filter=OneOf("id", ids or ("",)),
-            returned_fields=PAGE_FIELDS,
-        )
+        conditions = [OneOf("id", ids or ("",)), *([] if within.portable_filter is None else [within.portable_filter])]
+        query = replace(within, limit=MAX_CANDIDATES, portable_filter=all_of(conditions), returned_fields=PAGE_FIELDS)
         query = for_site(query, site, self._searcher.new_budget().available)
         # Without a visitor, so that the search is kept out of analytics.
         hits = {hit.id: hit for hit in self._searcher.run(site, query).result.hits}
