@@ -144,6 +144,9 @@ RESULTS_SCRIPT = _STATIC / "widget-results.min.js"
 TEXTS_SCRIPT = _STATIC / "widget-texts.min.js"
 """The search box's texts in languages other than English, which the script loads for pages in these languages."""
 
+RELATED_SCRIPT = _STATIC / "widget-related.min.js"
+"""The lists of related pages, which the script loads for pages that have places for them."""
+
 MAX_AGE_SECONDS = 300
 """Seconds that browsers cache the scripts, and so the maximum delay before they use a new version."""
 
@@ -161,6 +164,11 @@ def show_widget_results() -> Response:
 def show_widget_texts() -> Response:
     """Serve the module with the texts to pages of any origin."""
     return _script(TEXTS_SCRIPT)
+
+
+def show_widget_related() -> Response:
+    """Serve the module with the lists of related pages to pages of any origin."""
+    return _script(RELATED_SCRIPT)
 
 
 def _script(file: Path) -> Response:

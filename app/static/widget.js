@@ -142,10 +142,9 @@ const STYLE = `
   @container (min-width: 480px) { #results .hit:not(:has(> .image)) > .meta { grid-area: 1 / 3; align-self: center; white-space: nowrap;
     > [part] { display: inline-block; max-width: 11em; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } } }
   .hit:hover .meta, .hit[aria-selected="true"] .meta { color: var(--text); }
-  .title, .snippet, .meta { text-align: start; }
   .image { grid-area: 1 / 3 / span 9; width: 80px; height: 60px; object-fit: cover; border: 1px solid var(--rule); border-radius: 6px; }
   .image ~ .go { display: none; }
-  .query { padding-block: 8px; text-align: start; }
+  .query { padding-block: 8px; }
   .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 4px 12px 8px; }
   .chip.query { display: flex; align-items: center; gap: 6px; padding: 3px 10px; font-size: 14px; color: var(--text); border: 1px solid var(--rule); border-radius: 99px; }
   .chip.query > .icon { width: 15px; height: 15px; margin: 0; }
@@ -161,7 +160,7 @@ const STYLE = `
   #results .section > .snippet { -webkit-line-clamp: 1; }
   .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
   .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); overflow: hidden; }
-  blockquote { margin: 0; padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
+  blockquote { margin: 0; padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); }
   .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
   .answer > .meta svg { width: 18px; height: 18px; color: var(--accent); }
   .answer > .hit { display: block; padding: 6px 12px 10px; }
@@ -1019,6 +1018,9 @@ const showFull = async (BASE, core, options, isWanted = () => true) => {
   return isWanted() ? showResults(core, options) : null;
 };
 
+// Whether the page has elements for lists of related pages.
+const hasRelated = () => document.querySelector("[data-site-search=related]");
+
 // If the URL contains a search, the full view opens with the page.
 const isAddressed = (settings) => !settings.resultsUrl && new URLSearchParams(location.search).has("q");
 
@@ -1730,6 +1732,7 @@ function attach(script) {
 
   // Looks up the elements again, since frameworks replace them without loading a page.
   function attachBox() {
+    if (hasRelated()) import(`${BASE}/widget-related.js`).then((module) => module.showRelated(BASE, settings), (error) => console.error(error));
     if (box && !box.host.isConnected) {
       removedHosts.add(box.host);
       box.unmount();
@@ -1759,7 +1762,7 @@ function attach(script) {
       console.error("Site search: only a public key (svc_pub_…) may be used in a page.");
       return;
     }
-    if (!host && !resultsContainer(host)) console.error(`Site search: the page has no element ${selector}.`);
+    if (!host && !resultsContainer(host) && !hasRelated()) console.error(`Site search: the page has no element ${selector}.`);
     updaters.set(name, updateAttributes);
     checkAttributes(attributes);
     attachBox();
@@ -1785,6 +1788,6 @@ if (scripts.length && scripts.every((script) => script.src)) {
   const handlerName = Symbol.for("site-search.keys"); // One handler per page, however often the script is loaded.
   if (!window[handlerName]) addEventListener("keydown", (window[handlerName] = handleShortcut));
 } else {
-  console.error('Site search: load the box with <script src="…/widget.js" data-key="svc_pub_…">. It cannot be imported or copied.');
+  console.error('Site search: load the box with <script src="…/widget.js" data-key="svc_pub_…">.');
 }
 })();

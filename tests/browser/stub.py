@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.search_box import RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -93,6 +93,8 @@ class Stub:
             return 200, "text/javascript", SCRIPT.read_bytes()
         if path == "/widget-results.js" and path not in self.files and path not in self.answers:
             return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
+        if path == "/widget-related.js":
+            return 200, "text/javascript", RELATED_SCRIPT.read_bytes()
         if path == "/widget-texts.js":
             return 200, "text/javascript", TEXTS_SCRIPT.read_bytes()
         if path in self.files:

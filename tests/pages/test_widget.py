@@ -9,19 +9,25 @@ import pytest
 from flask import Flask
 
 from app.documentation import documentation_files
-from app.pages.search_box import RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 from app.pages.search_box import TEXTS as BOX_TEXTS
 from backends.languages import LANGUAGES
 
 # The sources of the minified scripts; tests/clients/test_minified_widget.py compares both.
 TEXT = SCRIPT.with_name("widget.js").read_text()
 RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
+RELATED_TEXT = RELATED_SCRIPT.with_name("widget-related.js").read_text()
 TEXTS = TEXTS_SCRIPT.with_name("widget-texts.js").read_text()
 DOCUMENTED = documentation_files()["search-box"].read_text()
 
 scripts = pytest.mark.parametrize(
     ("path", "script"),
-    [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT), ("/widget-texts.js", TEXTS_SCRIPT)],
+    [
+        ("/widget.js", SCRIPT),
+        ("/widget-related.js", RELATED_SCRIPT),
+        ("/widget-results.js", RESULTS_SCRIPT),
+        ("/widget-texts.js", TEXTS_SCRIPT),
+    ],
 )
 
 
@@ -90,6 +96,14 @@ def test_widget_has_all_texts_in_every_search_language() -> None:
             "elsewhere": ["context"],
             "corrected": ["q"],
         }, code
+
+
+def test_lists_of_related_pages_have_a_heading_in_every_search_language() -> None:
+    headings = re.search(r'HEADINGS = Object.fromEntries\("([^"]+)"', RELATED_TEXT)
+    assert headings is not None
+    named = dict(entry.split(" ", 1) for entry in headings[1].split("|"))
+    assert set(named) == set(LANGUAGES)
+    assert all(text.strip() for text in named.values())
 
 
 def test_widget_results_view_has_all_texts_in_every_search_language() -> None:
