@@ -37,6 +37,7 @@ class ErrorCode(StrEnum):
     ACCOUNT_SUSPENDED = "account_suspended"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
+    COLLECTION_LIMIT_REACHED = "collection_limit_reached"
     SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
     MEMBER_LIMIT_REACHED = "member_limit_reached"
@@ -47,6 +48,7 @@ class ErrorCode(StrEnum):
     CSRF_FAILED = "csrf_failed"
     ACCOUNT_NOT_FOUND = "account_not_found"
     SITE_NOT_FOUND = "site_not_found"
+    COLLECTION_NOT_FOUND = "collection_not_found"
     KEY_NOT_FOUND = "key_not_found"
     DOCUMENT_NOT_FOUND = "document_not_found"
     SOURCE_NOT_FOUND = "source_not_found"
@@ -98,6 +100,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.ACCOUNT_SUSPENDED: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,
+    ErrorCode.COLLECTION_LIMIT_REACHED: 403,
     ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
     ErrorCode.MEMBER_LIMIT_REACHED: 403,
@@ -108,6 +111,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.ACCOUNT_NOT_FOUND: 404,
     ErrorCode.SITE_NOT_FOUND: 404,
+    ErrorCode.COLLECTION_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
     ErrorCode.DOCUMENT_NOT_FOUND: 404,
     ErrorCode.SOURCE_NOT_FOUND: 404,

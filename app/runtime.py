@@ -105,6 +105,7 @@ class Runtime:
         """Release all connections, files, and processes."""
         if self.embedder is not None:
             self.embedder.close()
+        self.searcher.close()
         self.counters.close()
         self.database.dispose()
         # Last, since it may wait for a merge, and gunicorn may kill the worker meanwhile.

@@ -227,6 +227,9 @@ class SearchBackend(ABC):
     persistent: bool = True
     """Whether indexes outlive the process and other processes can see them."""
 
+    is_remote: bool = False
+    """Whether a search waits for another process, so that several searches can wait at the same time."""
+
     issues_credentials: bool = False
     """Whether clients can get keys to query the engine directly."""
 

@@ -39,6 +39,15 @@ class ClickSchema(LenientBodySchema):
         max_length=MAX_ID_LENGTH,
         metadata={"description": "The ID of the clicked document; an integer is read as a string."},
     )
+    site_id = WholeNumber(
+        low=1,
+        load_default=None,
+        allow_none=True,
+        metadata={
+            "description": "The hit's `site.id`, for hits of a collection. Default: the first site of the collection "
+            "that has the document."
+        },
+    )
     position = WholeNumber(
         low=1,
         load_default=None,

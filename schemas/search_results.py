@@ -7,6 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from backends.base import VARIANT_KINDS, Matched
+from schemas.fields import RowNumber
 
 
 class FormattedSectionSchema(Schema):
@@ -160,6 +161,12 @@ class HitSchema(Schema):
             "of the page matches best. Otherwise, the document's own field of that name, if it has one.",
         },
     )
+    site = fields.Raw(
+        metadata={
+            "description": 'In hits of a collection, the hit\'s site: `{"id": 7, "label": "Manual"}`. Otherwise, the '
+            "document's own field of that name, if it has one."
+        }
+    )
     formatted = fields.Dict(
         data_key="_formatted",
         metadata={"description": "The same fields with matches in `<em>`, everything else HTML-escaped."},
@@ -208,6 +215,12 @@ class EffectsSchema(Schema):
             "description": "The links from the search settings, and popular pages if the settings allow them; present "
             "only if nothing was found."
         },
+    )
+    # Schemas have a member of the name ``partial``.
+    unavailable_sites = fields.List(
+        RowNumber(),
+        data_key="partial",
+        metadata={"description": "IDs of the sites of a collection whose engine did not respond in time."},
     )
     answer = fields.Nested(
         AnswerSchema,

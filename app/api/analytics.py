@@ -11,7 +11,7 @@ from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services import inbox
-from app.services.access.credentials import site_record
+from app.services.access.credentials import load_site_record, site_record
 from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
@@ -53,7 +53,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     site_id = choose_reported_site(current_caller(), parameters["site_id"])
     with runtime().database.read() as session:
         if site_id is not None:
-            get_site(session, account_id, site_id)
+            get_site(session, account_id, site_id, or_collection=True)
         last, days = days_of(parameters, today())
         analytics = get_analytics(
             session,
@@ -81,7 +81,7 @@ def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
     site_id = parameters["site_id"]
     reject_other_site(current_caller(), site_id)
     with current_runtime.database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id, include_deleted=True)
+        site = get_site(session, current_caller().account.id, site_id, include_deleted=True, or_collection=True)
     erased = event_retention.erase_visitor(
         current_runtime.database, site, parameters["session_id"], current_runtime.settings.event_retention_days
     )
@@ -98,10 +98,11 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     account_id = current_caller().account.id
     reject_other_site(current_caller(), parameters["site_id"])
     with current_runtime.database.read() as session:
-        site = get_site(session, account_id, parameters["site_id"])
+        site = get_site(session, account_id, parameters["site_id"], or_collection=True)
+        record = load_site_record(session, site)
         last, days = days_of(parameters, today())
         report = get_query_analytics(session, account_id, site.id, parameters["q"], days, last)
-    result = search_now(current_runtime.searcher, site_record(site), report.query)
+    result = search_now(current_runtime.searcher, record, report.query)
     return {
         "query": report.query,
         "searches": report.searches,

@@ -59,7 +59,8 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
     assert key is not None
     site = own_site(caller)
     engine = current_runtime.engines.get_engine(site.engine)
-    direct = bool(current_runtime.settings.search_public_url) and engine.issues_credentials
+    is_collection = site.searched_sites is not None
+    direct = bool(current_runtime.settings.search_public_url) and engine.issues_credentials and not is_collection
     if direct and site.active:
         try:
             engine_key, public_key = direct_keys(current_runtime.database, engine, key, site)

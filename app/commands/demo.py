@@ -34,7 +34,7 @@ from app.services import sites
 from app.services.access.credentials import site_record
 from app.services.accounts.members import find_members
 from app.services.analytics.examples import ExampleResult, add_examples
-from app.services.search.encoding import for_site
+from app.services.search.site_queries import for_site
 from app.storage.migrate import upgrade
 from backends.query import SearchQuery
 

@@ -22,8 +22,9 @@ from app.operations.searches import SearchOutcome
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.encoding import MAX_SORT_KEYS, encode_hits, for_site
+from app.services.search.encoding import MAX_SORT_KEYS, encode_hits
 from app.services.search.search import Visitor, find_ids
+from app.services.search.site_queries import for_site
 from app.web.admission import current_admission
 from app.web.charges import require_search
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf, all_of

@@ -15,8 +15,9 @@ from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
 from app.services.search.budget import ResponseBudget
-from app.services.search.encoding import MAX_SORT_KEYS, encode_effects, for_site
+from app.services.search.encoding import MAX_SORT_KEYS, encode_effects
 from app.services.search.search import TimedResult, rejected
+from app.services.search.site_queries import for_site
 from app.web.gateway_errors import GatewayError
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected

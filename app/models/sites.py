@@ -13,7 +13,10 @@ from app.models.base import Base, BigId
 
 
 class Site(Base):
-    """A site of a customer, with one search index and its own keys."""
+    """A site of a customer, with one search index and its own keys; or a collection, which searches several sites.
+
+    A collection has keys, searches, and analytics of its own like a site, but no documents and no index.
+    """
 
     __tablename__ = "sites"
     __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
@@ -41,6 +44,8 @@ class Site(Base):
     field_kinds: Mapped[dict[str, list[str]]] = mapped_column(JSON, default=dict)
     """Maps custom fields of the site's documents to their kinds of values."""
     search_settings: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    searched_sites: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    """Sites that a collection searches: ``site_id``, ``weight``, ``filters``, and ``label``; ``NULL`` for a site."""
     public_epoch: Mapped[int] = mapped_column(default=1)
     """Version number, incremented to revoke all public engine keys of the site."""
 

@@ -23,7 +23,7 @@ from app.services.analytics.reports import get_analytics
 from app.services.emails.letters import Block, Letter, Link, Listing, queue_email
 from app.services.inbox import search_now
 from app.services.search.search import Searcher
-from app.services.sites import count_documents
+from app.services.sites import count_documents, listed
 from app.storage.database import ROW_LOCK, Database
 from app.wording import counted, number
 from backends.errors import BackendError
@@ -212,7 +212,7 @@ def _find_misses(runtime: Runtime, account_id: int, week: date) -> list[SiteMiss
         BackendError: An engine cannot run the queries now.
     """
     with runtime.database.read() as session:
-        sites = session.scalars(select(Site).where(Site.account_id == account_id, Site.active).order_by(Site.id)).all()
+        sites = session.scalars(select(Site).where(listed(account_id), Site.active).order_by(Site.id)).all()
     sites_with_misses = (_misses_of(runtime, site, week) for site in sites)
     return [site for site in sites_with_misses if site.misses]
 

@@ -15,21 +15,31 @@ BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_a
 """The key that is created with a site."""
 
 
-def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[Key, str]:
+def create_key(
+    runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any], *, of_collection: bool = False
+) -> tuple[Key, str]:
     """Create a key. Returns the key and its token.
 
     Raises:
         ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for rights that the caller lacks.
     """
     limits, secret = caller.account.limits, runtime.settings.secret_key
-    return change(runtime, caller, keys.create_key, limits, secret, site_id, **fields, caller_rights=caller.rights)
+    return change(
+        runtime, caller, keys.create_key, limits, secret, site_id, **fields,
+        caller_rights=caller.rights, of_collection=of_collection,
+    )  # fmt: skip
 
 
-def rotate_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[Key, str]:
+def rotate_key(
+    runtime: Runtime, caller: Caller, site_id: int, key_id: str, fields: dict[str, Any], *, of_collection: bool = False
+) -> tuple[Key, str]:
     """Give a key a new token.
 
     Raises:
         ApiError: 404; 400 for an expired key; 403 for a key with more rights than the caller.
     """
-    secret, rights = runtime.settings.secret_key, caller.rights
-    return change(runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields, caller_rights=rights)
+    secret = runtime.settings.secret_key
+    return change(
+        runtime, caller, keys.rotate_key, secret, site_id, key_id, **fields,
+        caller_rights=caller.rights, of_collection=of_collection,
+    )  # fmt: skip

@@ -24,8 +24,8 @@ from app.models.events import DAY_MICROSECONDS
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord, credential_change, site_record
 from app.services.analytics.visitors import network_of
-from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
+from app.services.search.site_queries import for_site
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK

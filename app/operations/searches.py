@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.encoding import encode_hits, for_site
+from app.services.search.encoding import encode_hits
 from app.services.search.search import TimedResult, Visitor
+from app.services.search.site_queries import for_site
 from backends.query import SearchQuery
 
 

@@ -18,8 +18,9 @@ from app.pages import docs
 from app.runtime import Runtime, runtime
 from app.services.access.credentials import SiteRecord
 from app.services.engines import Engines
-from app.services.search.encoding import encode_effects, encode_hit, for_site
+from app.services.search.encoding import encode_effects, encode_hit
 from app.services.search.search import Searcher
+from app.services.search.site_queries import for_site
 from app.services.search.suggestions import Suggester, encode_suggestions
 from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections

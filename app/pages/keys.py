@@ -44,7 +44,9 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
     token = TOKEN.read()
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
-        listed, total = keys.list_keys(session, caller.account.id, site_id, **paging)
+        listed, total = keys.list_keys(
+            session, caller.account.id, site_id, limit=paging["limit"], offset=paging["offset"]
+        )
         used = sites.count_keys(session, caller.account.id)
         new_key = (
             keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None

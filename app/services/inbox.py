@@ -18,8 +18,8 @@ from app.models.events import QUERY_KINDS, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.reports import NO_CLICKS
-from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
+from app.services.search.site_queries import for_site
 from app.services.sites import get_site
 from app.wording import number
 from backends.base import Matched

@@ -82,7 +82,7 @@ def list_engine_usage(session: Session, engines: Engines) -> list[EngineUsage]:
     """Return all engines of SEARCH_URL in their order, then the engines that only sites name."""
     rows = session.execute(
         select(Site.engine, func.count(), func.sum(Site.document_count))
-        .where(Site.deleted_at.is_(None))
+        .where(Site.deleted_at.is_(None), Site.searched_sites.is_(None))
         .group_by(Site.engine)
         .order_by(Site.engine)
     )
@@ -117,7 +117,7 @@ def list_sites(session: Session, *, account_id: int | None = None, engine: str |
     """
     if account_id is not None and not 0 < account_id <= MAX_INT64:
         return ()
-    query = select(Site).where(Site.deleted_at.is_(None)).order_by(Site.id)
+    query = select(Site).where(Site.deleted_at.is_(None), Site.searched_sites.is_(None)).order_by(Site.id)
     if account_id is not None:
         query = query.where(Site.account_id == account_id)
     if engine is not None:

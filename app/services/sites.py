@@ -36,12 +36,23 @@ def site_not_found() -> ApiError:
 
 
 def listed(account_id: int) -> ColumnElement[bool]:
-    """Return the condition for the sites of an account, excluding sites in the trash."""
+    """Return the condition for the sites of an account, excluding sites in the trash, and collections."""
+    return and_(owned(account_id), Site.searched_sites.is_(None))
+
+
+def owned(account_id: int) -> ColumnElement[bool]:
+    """Return the condition for the sites and collections of an account, excluding sites in the trash."""
     return and_(Site.account_id == account_id, Site.deleted_at.is_(None))
 
 
 def get_site(
-    session: Session, account_id: int, site_id: int, *, lock: bool = False, include_deleted: bool = False
+    session: Session,
+    account_id: int,
+    site_id: int,
+    *,
+    lock: bool = False,
+    include_deleted: bool = False,
+    or_collection: bool = False,
 ) -> Site:
     """Load a site for a caller. All access to a site goes through this function.
 
@@ -49,6 +60,7 @@ def get_site(
         account_id: The caller's account.
         lock: Whether to lock the row until the transaction ends.
         include_deleted: Whether to include sites in the trash.
+        or_collection: Whether the ID may be a collection's, for callers that read only what both have.
 
     Raises:
         ApiError: 404 if it does not exist, is in the trash, or belongs to another account.
@@ -57,6 +69,8 @@ def get_site(
     if not 0 < site_id <= MAX_INT64:
         raise site_not_found()
     query = select(Site).where(Site.id == site_id, Site.account_id == account_id)
+    if not or_collection:
+        query = query.where(Site.searched_sites.is_(None))
     if not include_deleted:
         query = query.where(Site.deleted_at.is_(None))
     site = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
@@ -159,16 +173,16 @@ def count_documents(session: Session, account_id: int) -> int:
 
 
 def count_keys(session: Session, account_id: int) -> int:
-    """Return the number of keys on all sites of the account, including disabled and expired keys."""
-    return session.scalar(select(func.count()).select_from(Key).join(Site).where(listed(account_id))) or 0
+    """Return the number of keys of all sites and collections of the account, including disabled and expired keys."""
+    return session.scalar(select(func.count()).select_from(Key).join(Site).where(owned(account_id))) or 0
 
 
 def count_by_engine(session: Session) -> dict[str, tuple[int, int]]:
     """Map the identity of each engine with sites to the number of their documents, and of the sites themselves."""
     rows = session.execute(
-        select(Site.engine, func.sum(Site.document_count).label("documents"), func.count().label("sites")).group_by(
-            Site.engine
-        )
+        select(Site.engine, func.sum(Site.document_count).label("documents"), func.count().label("sites"))
+        .where(Site.searched_sites.is_(None))
+        .group_by(Site.engine)
     )
     return {row.engine: (int(row.documents), row.sites) for row in rows}
 

@@ -5,15 +5,16 @@ A key's permissions depend on its kind, scopes, site, and the page that sends it
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flask import Request
 
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.callers import Caller, MemberRecord
-from app.services.access.credentials import SiteRecord, site_record
+from app.services.access.credentials import SearchedSite, SiteRecord, load_site_record
 from app.services.access.rights import Role, format_scopes, other_site
-from app.services.search_settings import read_gains
-from app.services.sites import account_suspended, get_site, site_inactive
+from app.services.sites import account_suspended, get_site, site_inactive, site_not_found
 from app.web.policy import OperationPolicy
 
 
@@ -101,16 +102,22 @@ def reject_other_site(caller: Caller, site_id: int) -> None:
 
 
 def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
-    """Return the site to search: the key's own site, or any site of the account for an unrestricted private key.
+    """Return the site to search: the key's own site or collection, a site of the key's collection, or any site of the
+    account for an unrestricted private key.
 
     Raises:
-        ApiError: 404 for an unknown site or another account's; 403 for another site of the account with a key that is
-            limited to its own site, or for a paused site.
+        ApiError: 404 for an unknown site, another account's, or one that the key's collection does not search; 403 for
+            another site of the account with a key that is limited to its own site, or for a paused site.
     """
     key = caller.key
     assert key is not None
+    own = _site(caller, key.site_id)
+    if own.searched_sites is not None:
+        return own if site_id is None else _searched_alone(own, own.searched_sites, site_id)
     requested_id = key.site_id if site_id is None else site_id
     site = _site(caller, requested_id)
+    if site.searched_sites is not None:  # A collection is searched with its own keys.
+        raise site_not_found()
     if requested_id != key.site_id and key.site_only:
         raise other_site()
     if requested_id != key.site_id and key.type != "private":
@@ -123,13 +130,25 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
     return site
 
 
+def _searched_alone(collection: SiteRecord, searched_sites: tuple[SearchedSite, ...], site_id: int) -> SiteRecord:
+    """Return a collection that searches only one of its sites.
+
+    Raises:
+        ApiError: 404.
+    """
+    only = tuple(site for site in searched_sites if site.record.id == site_id)
+    if not only:
+        raise site_not_found()
+    return replace(collection, searched_sites=only)
+
+
 def _site(caller: Caller, site_id: int) -> SiteRecord:
     """Return the site from the cached account, loaded on first use."""
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            loaded = get_site(session, caller.account.id, site_id, include_deleted=True)
-            site = site_record(loaded, read_gains(session, loaded))
+            loaded = get_site(session, caller.account.id, site_id, include_deleted=True, or_collection=True)
+            site = load_site_record(session, loaded)
         caller.account.sites[site_id] = site
     return site
 

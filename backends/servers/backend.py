@@ -55,6 +55,7 @@ class ServerBackend(SearchBackend):
     """
 
     default_port: ClassVar[int]
+    is_remote = True
     issues_credentials = True
     keeps_synonyms = True
     locks: NamedLocks

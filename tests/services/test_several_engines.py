@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -15,9 +17,10 @@ from app.operations.diagnosis import diagnose
 from app.plans import SHIPPED_PLANS
 from app.runtime import Runtime
 from app.services.indexing.site_indexes import missing_indexes, renew_indexes
-from backends.base import SearchBackend
+from backends.base import SearchBackend, SearchResult
 from backends.errors import BackendUnavailable
-from tests.callers import Tenant, page, register_tenant
+from backends.query import SearchQuery
+from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
 from tests.responses import assert_error
@@ -280,3 +283,66 @@ def test_site_list_shows_ids_and_engines(app: Flask, part: Runtime, bob_elsewher
     assert lines[1].split()[:4] == [str(bob.site_id), str(bob.account_id), ELSEWHERE, "2"]
     empty = app.test_cli_runner().invoke(args=["site", "list", "--engine", "nowhere"])
     assert empty.output == "No sites.\n"
+
+
+def collection_key(tenant: Tenant, site_ids: list[int]) -> ApiClient:
+    """Create a collection of sites, and return a program with its search key."""
+    sites = [{"site_id": site_id} for site_id in site_ids]
+    made = tenant.browser.post("/api/collections", json={"name": "All", "sites": sites}).get_json()["collection"]
+    key = tenant.browser.post(f"/api/collections/{made['id']}/keys", json={"name": "Search"}).get_json()
+    return ApiClient(tenant.app, key["api_key"])
+
+
+def test_collection_has_the_hits_of_engines_that_respond(
+    app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = register_tenant(app, "ann@example.com")
+    ann.index(page(1))
+    second = add_site(ann, "second")
+    assert engine_of(part, second) == SECOND
+    ann.private.post(f"/api/v1/index/bulk?site_id={second}", json={"documents": [page(2)]})
+    client = collection_key(ann, [ann.site_id, second])
+
+    def find() -> dict[str, Any]:
+        results: dict[str, Any] = client.get("/v1/search?q=page&facets=site").get_json()["results"]
+        return results
+
+    whole = find()
+    assert {hit["id"] for hit in whole["hits"]} == {"page-1", "page-2"}
+    assert "partial" not in whole
+
+    stop(monkeypatch, part.engines.get_named("second"))
+    results = find()
+    assert [hit["id"] for hit in results["hits"]] == ["page-1"]
+    assert (results["partial"], results["estimatedTotalHits"]) == ([second], 1)
+    suggestions = client.get("/v1/suggest?q=pag").get_json()["suggestions"]
+    assert [suggestion["text"] for suggestion in suggestions] == [page(1)["title"]]
+
+    stop(monkeypatch, part.engines.get_named("first"))
+    assert_error(client.get("/v1/search?q=page"), 503, "search_engine_unavailable")
+    assert_error(client.get("/v1/suggest?q=pag"), 503, "search_engine_unavailable")
+
+
+def test_collection_does_not_wait_for_a_server_that_hangs(
+    app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = register_tenant(app, "ann@example.com")
+    ann.index(page(1))
+    second = add_site(ann, "second")
+    ann.private.post(f"/api/v1/index/bulk?site_id={second}", json={"documents": [page(2)]})
+    client = collection_key(ann, [ann.site_id, second])
+    released = threading.Event()
+    engine = part.engines.get_named("second")
+    search = engine.search
+
+    def hang(index: str, query: SearchQuery) -> SearchResult:
+        released.wait(60)
+        return search(index, query)
+
+    monkeypatch.setattr(type(engine), "is_remote", True)
+    monkeypatch.setattr(engine, "search", hang)
+    monkeypatch.setattr("app.services.search.fanout.MAX_SECONDS", 0.05)
+    results = client.get("/v1/search?q=page").get_json()["results"]
+    released.set()
+    assert [hit["id"] for hit in results["hits"]] in ([], ["page-1"])
+    assert second in results["partial"]

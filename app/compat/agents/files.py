@@ -73,13 +73,18 @@ def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | Non
     """
     if (identifier is None) == (url is None):
         raise field_error("id", "required", "or url is required, but not both")
+    records = [site] if site.searched_sites is None else [searched.record for searched in site.searched_sites]
+    for record in records:
+        page = _find(record, identifier, url)
+        if page is not None:
+            return page
+    raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "The site has no page with this ID or URL; search for it.")
+
+
+def _find(site: SiteRecord, identifier: str | None, url: str | None) -> AgentPage | None:
     names = [identifier] if identifier is not None else _spellings(str(url), site)
     page = _read(site, names)
-    if page is None and url is not None:
-        page = _read(site, _ids_at(site, names))
-    if page is None:
-        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "The site has no page with this ID or URL; search for it.")
-    return page
+    return _read(site, _ids_at(site, names)) if page is None and url is not None else page
 
 
 def _read(site: SiteRecord, names: list[str]) -> AgentPage | None:

@@ -170,7 +170,7 @@ def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
     return {
         "id": document["id"],
         "title": document["title"],
-        "url": urljoin(site.url, best_place["url"]),
+        "url": urljoin(_base_url(document, site), best_place["url"]),
         "snippet": best_place["_formatted"]["content"][:MAX_SNIPPET],
         "fields": {
             name: _cut(value)
@@ -178,6 +178,12 @@ def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
             if name not in _SHOWN_ELSEWHERE and not name.startswith("_") and value not in (None, "", [])
         },
     }
+
+
+def _base_url(document: Mapping[str, Any], site: SiteRecord) -> str:
+    """Return the URL that a hit's relative URL belongs to: its site's."""
+    bases = {searched.record.id: searched.record.url for searched in site.searched_sites or ()}
+    return bases[document["site"]["id"]] if bases else site.url
 
 
 def _cut(value: Any) -> Any:

@@ -28,13 +28,19 @@ from app.services.search_rules import NO_RULES, RuleSet
 from app.services.search_settings import Gains, read_gains, read_rules, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
-from backends.query import FieldKinds, SearchSettings
+from backends.field_rules import is_known
+from backends.filters import Filter, fields_of, parse_filter
+from backends.query import FieldKind, FieldKinds, SearchSettings
 from schemas.validation.keys import AllowedOrigins, Scope, read_allowed_origins
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRecord:
-    """Properties of a site that a search needs."""
+    """Properties of a site, or of a collection, that a search needs.
+
+    Attributes:
+        searched_sites: The sites that a collection searches, without paused and deleted ones; ``None`` for a site.
+    """
 
     id: int
     account_id: int
@@ -55,6 +61,24 @@ class SiteRecord:
     rules: RuleSet = NO_RULES
     no_results_links: tuple[Mapping[str, str], ...] = ()
     no_results_popular: int = 0
+    searched_sites: tuple[SearchedSite, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedSite:
+    """A site that a collection searches.
+
+    Attributes:
+        record: The site.
+        label: Name of the site in the collection.
+        weight: Factor for the scores of its hits.
+        condition: Condition that its hits meet; ``None`` for all documents.
+    """
+
+    record: SiteRecord
+    label: str
+    weight: float
+    condition: Filter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +178,48 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
     )
 
 
+def load_site_record(session: Session, site: Site) -> SiteRecord:
+    """Return ``site`` as a record for searches, with what it learned from clicks, or with the sites it searches."""
+    record = site_record(site, read_gains(session, site))
+    if site.searched_sites is None:
+        return record
+    named = {entry["site_id"]: entry for entry in site.searched_sites}
+    is_searched = Site.id.in_(named), Site.account_id == site.account_id, Site.active, Site.deleted_at.is_(None)
+    found = {
+        searched.id: load_site_record(session, searched)
+        for searched in session.scalars(select(Site).where(*is_searched))
+    }
+    searched_sites = tuple(
+        SearchedSite(
+            found[site_id],
+            entry["label"] or found[site_id].name,
+            entry["weight"],
+            parse_filter(entry["filters"]) if entry["filters"] else None,
+        )
+        for site_id, entry in named.items()
+        if site_id in found
+    )
+    kinds: dict[str, frozenset[FieldKind]] = {}
+    for searched in searched_sites:
+        for name, field_kinds in searched.record.kinds.items():
+            kinds[name] = kinds.get(name, frozenset()) | field_kinds
+        # The filter of a site stays valid if its documents lose a field, or do not have it yet.
+        if searched.condition is not None:
+            kinds |= {name: frozenset() for name in fields_of(searched.condition) if not is_known(name, kinds)}
+    return replace(
+        record,
+        # Agents may read pages only where each site's owner allows it.
+        agents=bool(searched_sites) and all(searched.record.agents for searched in searched_sites),
+        kinds=kinds,
+        settings=SearchSettings(answers=any(searched.record.settings.answers for searched in searched_sites)),
+        no_results_links=next(
+            (links for searched in searched_sites if (links := searched.record.no_results_links)), ()
+        ),
+        suggestions_hidden=tuple(pattern for each in searched_sites for pattern in each.record.suggestions_hidden),
+        searched_sites=searched_sites,
+    )
+
+
 def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains) -> SiteRecord:
     """Return a site with other search settings, for previews.
 
@@ -247,7 +313,7 @@ def _credentials(
     credential_version: CredentialVersion | None,
 ) -> Credentials:
     record = account_record(plans, account)
-    record.sites[site.id] = site_record(site, read_gains(session, site))
+    record.sites[site.id] = load_site_record(session, site)
     # While another process commits a change, a load may see either state, so it must not be cached.
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)

@@ -14,7 +14,8 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key, Site
 from app.plans import QUOTA_REJECTIONS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
-from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, listed
+from app.services.collections import get_collection
+from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, owned
 from app.storage.database import ROW_LOCK, read_page
 from app.tokens import hash_token, is_key_id, make_key_id, make_token
 from app.wording import counted
@@ -25,21 +26,30 @@ def key_not_found() -> ApiError:
     return ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found.")
 
 
-def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | None = None, lock: bool = False) -> Key:
+def get_key(
+    session: Session,
+    account_id: int,
+    key_id: str,
+    *,
+    site_id: int | None = None,
+    of_collection: bool = False,
+    lock: bool = False,
+) -> Key:
     """Load a key for a caller.
 
     Args:
         site_id: The site in the request's path, if any; the key must belong to it.
+        of_collection: Whether the path names a collection instead.
 
     Raises:
         ApiError: 404, ``site_not_found`` if the site does not belong to the caller, else ``key_not_found``.
     """
     if site_id is not None:
-        get_site(session, account_id, site_id)
+        _get_holder(session, account_id, site_id, of_collection=of_collection)
     # Otherwise, a NUL in the path would reach the database, which rejects it with an error.
     if not is_key_id(key_id):
         raise key_not_found()
-    query = select(Key).join(Site).where(Key.id == key_id, listed(account_id))
+    query = select(Key).join(Site).where(Key.id == key_id, owned(account_id))
     if site_id is not None:
         query = query.where(Key.site_id == site_id)
     key = session.scalar(query.with_for_update(of=Key, **ROW_LOCK) if lock else query)
@@ -48,13 +58,19 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     return key
 
 
-def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, offset: int) -> tuple[Sequence[Key], int]:
+def _get_holder(session: Session, account_id: int, site_id: int, *, of_collection: bool) -> Site:
+    return (get_collection if of_collection else get_site)(session, account_id, site_id)
+
+
+def list_keys(
+    session: Session, account_id: int, site_id: int, *, limit: int, offset: int, of_collection: bool = False
+) -> tuple[Sequence[Key], int]:
     """Return one page of a site's keys, oldest first, and their total number.
 
     Raises:
         ApiError: 404.
     """
-    site = get_site(session, account_id, site_id)
+    site = _get_holder(session, account_id, site_id, of_collection=of_collection)
     oldest = select(Key).where(Key.site_id == site.id).order_by(Key.created_at, Key.id)
     return read_page(session, oldest, limit=limit, offset=offset)
 
@@ -95,7 +111,7 @@ def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None
 
 def is_box_used(session: Session, account_id: int) -> bool:
     """Whether a web page ever used a public key of the account. Previews in the dashboard do not count."""
-    used = select(Key.id).join(Site).where(listed(account_id), Key.type == "public", Key.seen_at.is_not(None))
+    used = select(Key.id).join(Site).where(owned(account_id), Key.type == "public", Key.seen_at.is_not(None))
     return session.scalar(used.limit(1)) is not None
 
 
@@ -113,6 +129,7 @@ def create_key(
     site_only: bool = False,
     allowed_origins: list[str] | None = None,
     caller_rights: Rights | None,
+    of_collection: bool = False,
 ) -> tuple[Key, str]:
     """Create a key. Returns it and its token, which is stored only for public keys.
 
@@ -125,7 +142,9 @@ def create_key(
     """
     _reject_past(expires_at)
     _reject_unsuitable(type, scopes, site_only, allowed_origins)
-    site = get_site(session, account_id, site_id)
+    site = _get_holder(session, account_id, site_id, of_collection=of_collection)
+    if of_collection and type == "private":
+        raise field_error("type", "unsuitable", "must be public or search for a collection; private keys are for sites")
     require_cover(caller_rights, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
     # The lock keeps concurrent requests from exceeding the plan's limit together.
     get_account(session, account_id, lock=True)
@@ -167,6 +186,7 @@ def update_key(
     changes: dict[str, Any],
     *,
     caller_rights: Rights | None,
+    of_collection: bool = False,
 ) -> Key:
     """Change a key. An earlier expiry revokes its engine keys, which could otherwise outlive it.
 
@@ -182,7 +202,7 @@ def update_key(
             for widening a key that has, or would have, more rights than ``caller_rights``.
     """
     _reject_past(changes.get("expires_at"))
-    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    key = get_key(session, account_id, key_id, site_id=site_id, of_collection=of_collection, lock=True)
     before = _rights_of(key)
     if changes.get("type", key.type) != key.type:
         raise field_error("type", "immutable", "cannot be changed; create a new key")
@@ -256,6 +276,7 @@ def rotate_key(
     *,
     overlap_seconds: int,
     caller_rights: Rights | None,
+    of_collection: bool = False,
 ) -> tuple[Key, str]:
     """Give a key a new token. The old token stops working immediately, or after ``overlap_seconds``.
 
@@ -265,7 +286,7 @@ def rotate_key(
     Raises:
         ApiError: 404; 400 for an expired key; 403 for a key with more rights than ``caller_rights``.
     """
-    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    key = get_key(session, account_id, key_id, site_id=site_id, of_collection=of_collection, lock=True)
     # Rotation returns the new token, so a caller could otherwise gain rights that it does not have.
     require_cover(caller_rights, _rights_of(key), "rotate")
     _reject_expired(key, "rotated")
@@ -295,13 +316,13 @@ def dismiss_exposure(session: Session, account_id: int, site_id: int, key_id: st
     key.exposure_dismissed = True
 
 
-def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> None:
+def delete_key(session: Session, account_id: int, site_id: int, key_id: str, *, of_collection: bool = False) -> None:
     """Delete a key.
 
     Raises:
         ApiError: 404.
     """
-    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    key = get_key(session, account_id, key_id, site_id=site_id, of_collection=of_collection, lock=True)
     _end_engine_credentials(session, key)
     session.delete(key)
     session.flush()

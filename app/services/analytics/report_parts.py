@@ -210,7 +210,7 @@ def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[in
     """Return the IDs of the sites that a report covers: one site, or all sites of an account that are not deleted."""
     if site_id is not None:
         return (site_id,)
-    alive = Site.account_id == account_id, Site.deleted_at.is_(None)
+    alive = Site.account_id == account_id, Site.deleted_at.is_(None), Site.searched_sites.is_(None)
     return tuple(session.scalars(select(Site.id).where(*alive).order_by(Site.id)))
 
 

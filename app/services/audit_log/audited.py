@@ -54,7 +54,7 @@ AUDITED: dict[type[Any], Audited] = {
     Site: Audited(
         "site",
         lambda site: site.name,
-        ("name", "url", "domains", "active", "agents", "description", "deleted_at"),
+        ("name", "url", "domains", "active", "agents", "description", "deleted_at", "searched_sites"),
         settings={"search_settings": ("search_settings", settings_with_defaults)},
     ),
     Key: Audited(

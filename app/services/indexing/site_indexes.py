@@ -262,7 +262,7 @@ def renew_indexes(session: Session, engines: Engines) -> int:
     """
     session.execute(delete(EngineCredential))
     session.execute(delete(EngineTask).where(EngineTask.action.in_(AT_ENGINES)))
-    sites = session.scalars(select(Site)).all()
+    sites = session.scalars(select(Site).where(Site.searched_sites.is_(None))).all()
     for site in sites:
         site.engine = engines.get_or_default(site.engine).identity
         site.index_tag, site.rebuilding = secrets.token_hex(5), False

@@ -369,3 +369,9 @@ def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int
         .limit(limit)
     )
     return [(row.revision, row.id) for row in rows]
+
+
+def sites_with_document(session: Session, site_ids: Sequence[int], document_id: str) -> set[int]:
+    """Return the sites that have a document with an ID."""
+    having = StoredDocument.site_id.in_(site_ids), StoredDocument.id == document_id, StoredDocument.body.is_not(None)
+    return set(session.scalars(select(StoredDocument.site_id).where(*having)))

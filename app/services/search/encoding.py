@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
-from app.services.access.credentials import SiteRecord
-from app.services.search.answers import may_have_answer
 from app.services.search.budget import ResponseBudget
 from app.services.search.search import TimedResult, rejected
 from backends.base import Hit
@@ -56,19 +52,6 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         answers=True,
         returned_fields=fields,
     )
-
-
-def for_site(query: SearchQuery, site: SiteRecord, max_bytes: int | None = None) -> SearchQuery:
-    """Return a query with a site's field types, settings, and rules applied.
-
-    Args:
-        max_bytes: Maximum size of the hits; ``None`` for no limit.
-    """
-    max_bytes = query.max_bytes if max_bytes is None else max_bytes
-    answers = query.answers and site.settings.answers
-    site_query = replace(query, kinds=site.kinds, settings=site.settings, answers=answers, max_bytes=max_bytes)
-    site_query = site.rules.apply(site_query, now)
-    return replace(site_query, answers=False) if answers and not may_have_answer(site_query) else site_query
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
@@ -151,13 +134,14 @@ def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mappi
     Args:
         links: The site's links for searches without results.
     """
-    effects = query.effects
+    effects = timed.effects if timed.by_site else query.effects
     members = {
         "rules": effects.rules,
         "redirect": effects.redirect,
         "notice": effects.notice,
         "answer": timed.answer,
         "no_results_links": () if timed.result.total else links,
+        "partial": timed.unavailable,
     }
     return {name: value for name, value in members.items() if value}
 

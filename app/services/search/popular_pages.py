@@ -17,9 +17,9 @@ from app.models.base import from_microseconds, to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.visitors import KEY_DAYS, network_of
-from app.services.search.encoding import for_site
 from app.services.search.related_pages import PAGE_FIELDS
 from app.services.search.search import Searcher
+from app.services.search.site_queries import for_site
 from app.storage.database import Database, is_unavailable
 from backends.base import Hit
 from backends.errors import BackendUnavailable

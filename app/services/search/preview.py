@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
-from app.services.search.encoding import encode_hit, for_site
+from app.services.search.encoding import encode_hit
 from app.services.search.search import Searcher, TimedResult
+from app.services.search.site_queries import for_site
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
 from backends.base import SearchBackend

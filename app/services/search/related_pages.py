@@ -8,8 +8,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from app.errors import ApiError, ErrorCode
 from app.services.access.credentials import SiteRecord
 from app.services.indexing.indexer import NothingToFind
-from app.services.search.encoding import for_site
 from app.services.search.search import Searcher, rejected
+from app.services.search.site_queries import for_site
 from backends.base import Hit
 from backends.errors import BackendRejected, ResponseTooLarge
 from backends.filters import OneOf

@@ -7,28 +7,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from app.clock import now
-from app.errors import ApiError, Detail, ErrorCode
-from app.services.access.credentials import SiteRecord
+from app.errors import ApiError, Detail, ErrorCode, field_error
+from app.services.access.credentials import SearchedSite, SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answers import find_answer
 from app.services.search.budget import ResponseBudget
+from app.services.search.fanout import Fanout
 from app.services.search.learned_order import learned_page, widen_page
+from app.services.search.merging import (
+    MAX_MERGED,
+    SITE,
+    Ranked,
+    choose_page,
+    condition_for,
+    merge_results,
+    portable_condition,
+    scores_query,
+    with_site,
+)
 from app.services.search.mixed_order import MixedOrder
-from backends.base import Matched, SearchBackend, SearchResult
+from app.services.search.site_queries import for_site, merge_effects
+from backends.base import Hit, Matched, SearchBackend, SearchResult
 from backends.distinct import distinct_field
-from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ResponseTooLarge
+from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound, ResponseTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
 from backends.filters import OneOf
-from backends.query import MATCH_ALL, SearchQuery
+from backends.query import MATCH_ALL, NO_EFFECTS, Effects, SearchQuery, WordCounts
 
 _REJECTED = {
     "filters": ErrorCode.INVALID_FILTER,
@@ -50,12 +63,18 @@ class TimedResult:
         took_ms: Duration of the search in milliseconds.
         searched_at: Timezone-aware time of the search.
         answer: The passage that answers the query, as JSON; ``None`` if none was found or requested.
+        by_site: Results of the sites that a collection searched, without hits, by ID of the site.
+        unavailable: IDs of the sites of a collection whose engine did not respond.
+        effects: Effects of the rules of a collection's sites.
     """
 
     result: SearchResult
     took_ms: int
     searched_at: datetime
     answer: Mapping[str, Any] | None = None
+    by_site: Mapping[int, SearchResult] = field(default_factory=dict)
+    unavailable: tuple[int, ...] = ()
+    effects: Effects = NO_EFFECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,7 @@ class Searcher:
         events: EventRecorder,
         max_response_bytes: int,
         mixed_order: MixedOrder | None = None,
+        fanout: Fanout | None = None,
     ):
         """``mixed_order`` orders the hits of sentences; ``None`` without an embedder."""
         self._engines = engines
@@ -92,6 +112,11 @@ class Searcher:
         self._events = events
         self._max_response_bytes = max_response_bytes
         self._mixed_order = mixed_order
+        self._fanout = Fanout() if fanout is None else fanout
+
+    def close(self) -> None:
+        """End the threads of searches over several sites."""
+        self._fanout.close()
 
     def new_budget(self) -> ResponseBudget:
         """Return the size limit for one response, which may contain the hits of several searches."""
@@ -101,7 +126,7 @@ class Searcher:
         """Search one site, and record the search for analytics. The caller has charged the search.
 
         Args:
-            query: The query, from :func:`app.services.search.encoding.for_site`.
+            query: The query, from :func:`app.services.search.site_queries.for_site`.
             record_for: The visitor, or ``None`` to keep the search out of analytics. A search without words is never
                 recorded.
 
@@ -115,34 +140,161 @@ class Searcher:
         return timed
 
     def record(self, site: SiteRecord, query: SearchQuery, timed: TimedResult, visitor: Visitor) -> None:
-        """Record a search for analytics, unless it has no words."""
-        if query.typed != MATCH_ALL:
+        """Record a search for analytics, unless it has no words: once, and for each site that a collection searched."""
+        if query.typed == MATCH_ALL:
+            return
+        for site_id, result in {site.id: timed.result, **timed.by_site}.items():
             self._events.record_if_possible(
                 SearchEvent(
-                    site_id=site.id,
+                    site_id=site_id,
                     query=query.typed,
-                    results_count=timed.result.total,
+                    results_count=result.total,
                     session_id=visitor.session_id,
                     occurred_at=timed.searched_at,
                     response_ms=timed.took_ms,
-                    matched=timed.result.matched.value,
+                    matched=result.matched.value,
                     visitor=visitor.number,
                     channel=visitor.channel,
                     page=visitor.page,
-                    mixed=timed.result.mixed,
+                    mixed=result.mixed,
                 )
             )
 
     def _search(self, site: SiteRecord, query: SearchQuery) -> TimedResult:
         started = time.perf_counter()
+        merged = TimedResult(SearchResult((), 0), 0, now())
         try:
-            result = self._result(site, query)
+            if site.searched_sites is None:
+                result = self._result(site, query)
+            else:
+                merged = self._search_sites(site.searched_sites, query)
+                result = merged.result
         except BackendRejected as error:
             raise rejected(error) from error
         except ResponseTooLarge as error:
             raise self.new_budget().exceeded() from error
         answer = find_answer(result.hits) if query.answers else None
-        return TimedResult(result, round((time.perf_counter() - started) * 1000), now(), answer)
+        took_ms = round((time.perf_counter() - started) * 1000)
+        return replace(merged, result=result, took_ms=took_ms, searched_at=now(), answer=answer)
+
+    def _search_sites(self, sites: Sequence[SearchedSite], query: SearchQuery) -> TimedResult:
+        """Search the sites of a collection, and merge their results.
+
+        Raises:
+            ApiError: 400 for a page beyond :data:`MAX_MERGED`.
+            BackendRejected: A site's engine rejects the query.
+            BackendUnavailable: No engine is available.
+        """
+        if query.offset + query.limit > MAX_MERGED:
+            raise _beyond_merged()
+        searched, queries = self._queries_of(sites, query)
+        scoring = [scores_query(each) for each in queries]
+        firsts = self._ask_sites(searched, scoring, self._result_without_documents)
+        ranked = [
+            Ranked(site, each, result)
+            for site, each, result in zip(searched, queries, firsts, strict=True)
+            if isinstance(result, SearchResult)
+        ]
+        unavailable = [site for site, result in zip(searched, firsts, strict=True) if isinstance(result, BackendError)]
+        if unavailable and not ranked:
+            raise BackendUnavailable("No search engine of the collection's sites is available.")
+        page = choose_page(ranked, query.offset, query.limit)
+        hits, failed = self._read_page(ranked, page)
+        effects = merge_effects([site.query.effects for site in ranked])
+        return TimedResult(
+            merge_results(ranked, hits, query),
+            0,
+            now(),
+            by_site={site.site.record.id: replace(site.result, hits=()) for site in ranked},
+            unavailable=tuple(site.record.id for site in (*unavailable, *failed)),
+            effects=effects,
+        )
+
+    def _queries_of(
+        self, sites: Sequence[SearchedSite], query: SearchQuery
+    ) -> tuple[list[SearchedSite], list[SearchQuery]]:
+        """Return the sites that can have hits, each with its query."""
+        condition = portable_condition(query)
+        facets = tuple(name for name in query.facets if name != SITE)
+        plain = replace(query, native_filter="", portable_filter=None, facets=facets)
+        searched, queries = [], []
+        for site in sites:
+            narrowed = condition_for(condition, site)
+            if not isinstance(narrowed, bool):
+                own = for_site(replace(plain, portable_filter=narrowed), site.record)
+                # A field that only other sites have is empty here.
+                queries.append(replace(own, kinds=query.kinds))
+                searched.append(site)
+        if len(searched) > 1 and query.text != MATCH_ALL and not query.sort:
+            counts = self._ask_sites(searched, queries, self._count_words)
+            total = sum((each for each in counts if isinstance(each, WordCounts)), WordCounts())
+            queries = [replace(each, word_counts=total) for each in queries] if total.documents else queries
+        return searched, queries
+
+    def ask_each(self, sites: Sequence[SearchedSite], questions: Sequence[Callable[[], T]]) -> list[T | BackendError]:
+        """Call a function for each site: at the same time for sites on servers.
+
+        Returns:
+            What each function returns, or the error of an engine that is unavailable or too slow.
+        """
+        return self._fanout.run([self._server_of(site.record.engine) for site in sites], questions)
+
+    def _server_of(self, identity: str) -> str | None:
+        is_remote = self._engines.knows(identity) and self._engines.get_engine(identity).is_remote
+        return identity if is_remote else None
+
+    def _ask_sites(
+        self,
+        sites: Sequence[SearchedSite],
+        queries: Sequence[SearchQuery],
+        question: Callable[[SiteRecord, SearchQuery], T],
+    ) -> list[T | BackendError]:
+        pairs = zip(sites, queries, strict=True)
+        return self.ask_each(sites, [partial(question, site.record, query) for site, query in pairs])
+
+    def _read_page(
+        self, ranked: Sequence[Ranked], page: Sequence[tuple[int, int]]
+    ) -> tuple[list[Hit], list[SearchedSite]]:
+        """Return the hits of a page, and the sites whose engine has not responded since it ranked them."""
+        positions: dict[int, list[int]] = {}
+        for number, position in page:
+            positions.setdefault(number, []).append(position)
+        read = list(positions)
+        queries = [
+            replace(
+                ranked[number].query,
+                offset=min(positions[number]),
+                limit=max(positions[number]) - min(positions[number]) + 1,
+                facets=(),
+            )
+            for number in read
+        ]
+        results = self._ask_sites([ranked[number].site for number in read], queries, self._result)
+        hits: dict[tuple[int, int], Hit] = {}
+        failed = []
+        for number, query, result in zip(read, queries, results, strict=True):
+            site = ranked[number].site
+            if isinstance(result, BackendError):
+                failed.append(site)
+            else:
+                hits |= {
+                    (number, position): with_site(hit, site) for position, hit in enumerate(result.hits, query.offset)
+                }
+        # Documents may have been deleted since their scores were read.
+        return [hits[place] for place in page if place in hits], failed
+
+    def _count_words(self, site: SiteRecord, query: SearchQuery) -> WordCounts:
+        try:
+            return self.ask(site, lambda engine, index: engine.count_words(index, query))
+        except NothingToFind:
+            return WordCounts()
+
+    def _result_without_documents(self, site: SiteRecord, query: SearchQuery) -> SearchResult:
+        """Return the scores of hits. Their order by meaning and by clicks has no effect on the positions of a page."""
+        try:
+            return self.ask(site, lambda engine, index: engine.search(index, query))
+        except NothingToFind:
+            return _find_nothing(query)
 
     def _result(self, site: SiteRecord, query: SearchQuery) -> SearchResult:
         try:
@@ -176,6 +328,10 @@ class Searcher:
                 return question(self._engines.get_engine(restored.engine), restored.engine_index)
             except IndexNotFound:
                 raise BackendUnavailable("The site's index is being rebuilt.") from error
+
+
+def _beyond_merged() -> ApiError:
+    return field_error("offset", "out_of_range", f"must not lead beyond hit {MAX_MERGED} of a collection")
 
 
 def _find_nothing(query: SearchQuery) -> SearchResult:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 from sqlalchemy import exists, func, or_, select
@@ -19,13 +19,14 @@ from app.errors import ApiError
 from app.models import QueryDay, Site
 from app.models.base import to_microseconds
 from app.models.events import ALL_WORDS, DAY_MICROSECONDS, RUN_CODES, SUGGESTED_FROM
-from app.services.access.credentials import SiteRecord
+from app.services.access.credentials import SearchedSite, SiteRecord
 from app.services.indexing.indexer import NothingToFind
-from app.services.search.encoding import for_site
+from app.services.search.merging import condition_for, portable_condition
 from app.services.search.search import Searcher, rejected
+from app.services.search.site_queries import for_site
 from app.storage.database import Database
-from backends.base import Matched, TitleMatch
-from backends.errors import BackendRejected, ResponseTooLarge
+from backends.base import Matched, TitleMatch, distinct_titles
+from backends.errors import BackendError, BackendRejected, BackendUnavailable, ResponseTooLarge
 from backends.globs import Glob, literals_of
 from backends.query import SearchQuery
 from backends.text import normal_form
@@ -201,7 +202,7 @@ class FrequentQueryCache:
                 QueryDay.site_id == site_id,
                 QueryDay.day >= first,
                 func.length(QueryDay.query) <= MAX_QUERY_LENGTH,
-                exists().where(Site.id == site_id, Site.document_count > 0),
+                exists().where(Site.id == site_id, or_(Site.document_count > 0, Site.searched_sites.is_not(None))),
             )
             .group_by(QueryDay.query)
             .having(visitors >= SUGGESTED_FROM, or_(last_run % 8 == RUN_CODES[ALL_WORDS], last_run.is_(None)))
@@ -259,6 +260,8 @@ class Suggester:
     def _find_titles(
         self, site: SiteRecord, start: str, limit: int, within: SearchQuery | None
     ) -> Sequence[TitleMatch]:
+        if site.searched_sites is not None:
+            return self._find_titles_of_sites(site.searched_sites, start, limit, within)
         narrowed = None if within is None else replace(within, kinds=site.kinds)
         try:
             return self._searcher.ask(
@@ -270,6 +273,29 @@ class Suggester:
             raise rejected(error) from error
         except ResponseTooLarge as error:
             raise self._searcher.new_budget().exceeded() from error
+
+    def _find_titles_of_sites(
+        self, sites: Sequence[SearchedSite], start: str, limit: int, within: SearchQuery | None
+    ) -> Sequence[TitleMatch]:
+        """Return titles of several sites in turn: the best of each, then the second of each."""
+        asked: list[SearchedSite] = []
+        questions = []
+        try:
+            condition = None if within is None else portable_condition(within)
+        except BackendRejected as error:
+            raise rejected(error) from error
+        for site in sites:
+            narrowed = condition_for(condition, site)
+            if not isinstance(narrowed, bool):
+                asked.append(site)
+                query = SearchQuery("", portable_filter=narrowed)
+                questions.append(partial(self._find_titles, site.record, start, limit, query))
+        found = self._searcher.ask_each(asked, questions)
+        titles = [each for each in found if not isinstance(each, BackendError)]
+        if found and not titles:
+            raise BackendUnavailable("No search engine of the collection's sites is available.")
+        in_turn = (title for turn in zip_longest(*titles) for title in turn if title is not None)
+        return distinct_titles(in_turn, limit)
 
     def _finds_all_words(self, site: SiteRecord, query: str) -> bool:
         """Whether any document contains every word of a query."""

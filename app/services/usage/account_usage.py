@@ -66,7 +66,9 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
     in_use = Site.deleted_at.is_(None) & is_selected(Site.account_id)
     counted = (
-        select(Site.account_id, func.count(), func.sum(Site.document_count)).where(in_use).group_by(Site.account_id)
+        select(Site.account_id, func.count(), func.sum(Site.document_count))
+        .where(in_use, Site.searched_sites.is_(None))
+        .group_by(Site.account_id)
     )
     sites = {account_id: (count, int(documents)) for account_id, count, documents in session.execute(counted)}
     of_accounts = select(Key.account_id, func.count()).join(Site).where(in_use).group_by(Key.account_id)
