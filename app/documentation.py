@@ -22,7 +22,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
         "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning",
         "search-box", "site-builders", "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway",
-        "agents", "migrating", "limits", "errors", "changelog",
+        "collections", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Self-hosting": (
         README, "settings", "operations", "scaling", "billing", "operators", "mail", "login", "security", "threats",

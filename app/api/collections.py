@@ -134,56 +134,58 @@ def create_key(fields: dict[str, Any], collection_id: int) -> tuple[dict[str, An
     return response, 201, {**_NO_STORE, "Location": f"/api/collections/{collection_id}/keys/{key.id}"}
 
 
-@blp.route(COLLECTION + "/keys/<string:key_id>", methods=["GET"])
+@blp.route(COLLECTION + "/keys/<string:collection_key_id>", methods=["GET"])
 @blp.operation(
     "showCollectionKey",
     OperationPolicy(MANAGING, Scope.KEYS, whole_account=True, role=Role.EDITOR),
     errors=_KEY_ERRORS,
 )
 @blp.response(200, KeyShowSchema)
-def show_key(collection_id: int, key_id: str) -> dict[str, Any]:
+def show_key(collection_id: int, collection_key_id: str) -> dict[str, Any]:
     """Get a key, with its token if it is public."""
     with runtime().database.read() as session:
         account_id = current_caller().account.id
-        key = keys.get_key(session, account_id, key_id, site_id=collection_id, of_collection=True)
+        key = keys.get_key(session, account_id, collection_key_id, site_id=collection_id, of_collection=True)
         return {"key": key, **({} if key.token is None else {"api_key": key.token})}
 
 
 @blp.put_and_patch(
-    COLLECTION + "/keys/<string:key_id>",
+    COLLECTION + "/keys/<string:collection_key_id>",
     ("updateCollectionKey", "patchCollectionKey"),
     _KEYS,
     _KEY_ERRORS,
     KeyUpdateSchema,
     KeyAnswerSchema,
 )
-def update_key(changes: dict[str, Any], collection_id: int, key_id: str) -> dict[str, Any]:
+def update_key(changes: dict[str, Any], collection_id: int, collection_key_id: str) -> dict[str, Any]:
     """Change a key. Omitted fields stay unchanged."""
     caller = current_caller()
     key = change(
-        runtime(), caller, keys.update_key, collection_id, key_id, changes,
+        runtime(), caller, keys.update_key, collection_id, collection_key_id, changes,
         caller_rights=caller.rights, of_collection=True,
     )  # fmt: skip
     return {"success": True, "key": key}
 
 
-@blp.route(COLLECTION + "/keys/<string:key_id>", methods=["DELETE"])
+@blp.route(COLLECTION + "/keys/<string:collection_key_id>", methods=["DELETE"])
 @blp.operation("deleteCollectionKey", _KEYS, errors=_KEY_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
-def delete_key(collection_id: int, key_id: str) -> dict[str, Any]:
+def delete_key(collection_id: int, collection_key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
-    change(runtime(), current_caller(), keys.delete_key, collection_id, key_id, of_collection=True)
+    change(runtime(), current_caller(), keys.delete_key, collection_id, collection_key_id, of_collection=True)
     return {"success": True}
 
 
-@blp.route(COLLECTION + "/keys/<string:key_id>/rotate", methods=["POST"])
+@blp.route(COLLECTION + "/keys/<string:collection_key_id>/rotate", methods=["POST"])
 @blp.operation("rotateCollectionKey", _KEYS, errors=_KEY_ERRORS, body=True)
 @blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
-def rotate_key(fields: dict[str, Any], collection_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+def rotate_key(
+    fields: dict[str, Any], collection_id: int, collection_key_id: str
+) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace a key's token. The old one stops working immediately, or after `overlap_seconds`."""
     key, token = key_operations.rotate_key(
-        runtime(), current_caller(), collection_id, key_id, fields, of_collection=True
+        runtime(), current_caller(), collection_id, collection_key_id, fields, of_collection=True
     )
     return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 

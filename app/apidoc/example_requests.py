@@ -169,6 +169,24 @@ REQUESTS: Mapping[str, RequestExample] = {
             "limit": 10,
         }
     ),
+    # A collection of sites, and its keys.
+    "createCollection": RequestExample(
+        body={"name": "Everything", "sites": [{"site_id": 1, "label": "Museum", "weight": 1.5}]}
+    ),
+    "listCollections": RequestExample(parameters={"limit": 20}),
+    "showCollection": RequestExample(),
+    "updateCollection": RequestExample(
+        body={"name": "Museum and shop", "sites": [{"site_id": 1, "label": "Museum", "filters": "section = visit"}]}
+    ),
+    "patchCollection": RequestExample(body={"name": "Museum"}),
+    "createCollectionKey": RequestExample(body={"name": "Search box", "type": "public"}),
+    "listCollectionKeys": RequestExample(parameters={"limit": 20}),
+    "showCollectionKey": RequestExample(),
+    "updateCollectionKey": RequestExample(body={"name": "Search box of the shop"}),
+    "patchCollectionKey": RequestExample(body={"expires_at": "2099-12-31T23:59:59Z"}),
+    "rotateCollectionKey": RequestExample(body={"overlap_seconds": 3600}),
+    "deleteCollectionKey": RequestExample(),
+    "deleteCollection": RequestExample(),
     "showClientInfo": RequestExample(),
     "customSearch": RequestExample(parameters={"key": "YOUR_KEY", "q": "opening hours", "num": 2}),
     "algoliaQueries": RequestExample(
@@ -346,6 +364,8 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "site_id": ("createSite", "site", "id"),
     "uid": ("createSite", "site", "index"),
     "key_id": ("createKey", "key", "id"),
+    "collection_key_id": ("createCollectionKey", "key", "id"),
+    "collection_id": ("createCollection", "collection", "id"),
     "sync_id": ("beginSync", "sync", "id"),
     "source_id": ("createSource", "source", "id"),
     "invitation_id": ("createInvitation", "invitation", "id"),

@@ -124,6 +124,7 @@ _ERRORS = (
     ApiError(ErrorCode.ACCOUNT_SUSPENDED, "The account is suspended. Please pay your bill."),
     ApiError(ErrorCode.KEY_LIMIT_REACHED, "The plan allows 10 keys; delete one or change the plan."),
     ApiError(ErrorCode.SITE_LIMIT_REACHED, "The plan allows 10 sites; delete one or change the plan."),
+    ApiError(ErrorCode.COLLECTION_LIMIT_REACHED, "An account can have 20 collections; delete one first."),
     ApiError(ErrorCode.SOURCE_LIMIT_REACHED, "A site can have 20 sources; delete one first."),
     ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
@@ -142,6 +143,7 @@ _ERRORS = (
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.ACCOUNT_NOT_FOUND, "Account not found."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
+    ApiError(ErrorCode.COLLECTION_NOT_FOUND, "Collection not found."),
     ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
     ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found."),
     ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found."),

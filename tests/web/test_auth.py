@@ -45,6 +45,8 @@ class Row:
 
 KEYS = "/api/sites/{site}/keys"
 SOURCES = "/api/sites/{site}/sources"
+COLLECTION = "/api/collections/{collection}"
+NO_COLLECTION = (404, "collection_not_found")
 NO_SOURCE = (404, "source_not_found")
 NO_MEMBER = (404, "member_not_found")
 NO_INVITATION = (404, "invitation_not_found")
@@ -129,6 +131,19 @@ TABLE = [
     Row("POST", KEYS + "/{key}/rotate"),
     Row("DELETE", KEYS + "/{key}/exposure"),
     Row("POST", "/api/keys/{key}/toggle"),
+    Row("GET", "/api/collections"),
+    Row("POST", "/api/collections", {"name": "All", "sites": [{"site_id": 987654321}]}, (404, "site_not_found")),
+    Row("GET", COLLECTION, None, NO_COLLECTION),
+    Row("PUT", COLLECTION, {"name": "All"}, NO_COLLECTION),
+    Row("PATCH", COLLECTION, {"name": "All"}, NO_COLLECTION),
+    Row("DELETE", COLLECTION, None, NO_COLLECTION),
+    Row("GET", COLLECTION + "/keys", None, NO_COLLECTION),
+    Row("POST", COLLECTION + "/keys", {"name": "New"}, NO_COLLECTION),
+    Row("GET", COLLECTION + "/keys/{collection_key}", None, NO_COLLECTION),
+    Row("PUT", COLLECTION + "/keys/{collection_key}", {"name": "Renamed"}, NO_COLLECTION),
+    Row("PATCH", COLLECTION + "/keys/{collection_key}", {"name": "Renamed"}, NO_COLLECTION),
+    Row("DELETE", COLLECTION + "/keys/{collection_key}", None, NO_COLLECTION),
+    Row("POST", COLLECTION + "/keys/{collection_key}/rotate", None, NO_COLLECTION),
     Row("GET", "/profile/edit"),
     Row("PUT", "/profile", {"name": "Renamed"}),
     Row("DELETE", "/profile", {"password": "not this one"}, (403, "password_incorrect")),
@@ -165,6 +180,8 @@ NOTHING = {
     "run": "run_00000000000000000000",
     "sync": "sync_00000000000000000000",
     "member": "987654321",
+    "collection": "987654321",
+    "collection_key": "key_AAAAAAAAAA",
     "session": "ses_00000000000000000000",
     "invitation": "inv_0000000000000000",
     "webhook": "whk_00000000000000000000",

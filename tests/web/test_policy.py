@@ -125,7 +125,12 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "of the whole account, beside its own scope": (
         lambda policy: policy.whole_account is not (policy.scope is Scope.ACCOUNT),
         {
-            "dashboard.show_dashboard", "dashboard.show_month", "pages.export_months", "sites.create_site",
+            "collections.create_collection", "collections.create_key", "collections.delete_collection",
+            "collections.delete_key", "collections.list_collections", "collections.list_keys",
+            "collections.patch_collection", "collections.patch_key", "collections.rotate_key",
+            "collections.show_collection", "collections.show_key", "collections.update_collection",
+            "collections.update_key", "dashboard.show_dashboard", "dashboard.show_month",
+            "pages.export_months", "sites.create_site",
             "sites.show_create_form",
         },
     ),
@@ -143,7 +148,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "for editors, although it only reads": (
         lambda policy: policy.role is Role.EDITOR,
         {
-            "keys.show_edit_form", "keys.show_key", "pages.show_import", "pages.show_pin_remedy",
+            "collections.show_key", "keys.show_edit_form", "keys.show_key", "pages.show_import",
+            "pages.show_pin_remedy",
             "pages.show_settings_section", "pages.show_source_create_form", "pages.show_source_edit_form",
             "pages.show_synonym_remedy",
             "search-settings.list_learned_clicks", "search-settings.show_search_settings", "sites.show_create_form",
@@ -160,8 +166,8 @@ SCOPES = (
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
     (r"\w+ /v1/(search|suggest|related|popular)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
-    (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
-    (r"\w+ (/sites|/dashboard|(/api)?/usage)\b", Scope.SITES),
+    (r"\w+ (/api/((sites|collections)/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
+    (r"\w+ (/sites|/api/collections|/dashboard|(/api)?/usage)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and path."""

@@ -160,9 +160,9 @@ def match(
 
 
 def class_of(score: tuple[int, ...]) -> int:
-    """Convert a score of :func:`match` to one number below 2**32."""
+    """Convert a score of :func:`match` to one number below 2**63, with the words in its highest bits as in the real one."""
     words, cost, exact, weight = score if len(score) == 4 else (0, 0, 0, 0)
-    return (words << 24) + ((255 + cost) << 16) + (exact << 8) + weight
+    return (words << 59) + ((255 + cost) << 16) + (exact << 8) + weight
 
 
 def candidates(needs: Sequence[Need]) -> list[list[Need]]:
