@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import QuerySchema
 from schemas.documents import Identifier
-from schemas.fields import MAX_INT64, Text, WholeNumber
+from schemas.fields import MAX_INT64, RowNumber, Text, WholeNumber
 from schemas.search import MAX_FILTER_LENGTH
 from schemas.search_results import SearchWarningSchema
 from schemas.validation.documents import MAX_ID_LENGTH, MAX_URL_LENGTH
@@ -77,6 +77,13 @@ class PopularPagesQuerySchema(_PageListQuerySchema):
     )
 
 
+class SiteOfPageSchema(Schema):
+    """The site of a page, in a collection."""
+
+    id = RowNumber(required=True)
+    label = fields.String(required=True)
+
+
 class ListedPageSchema(Schema):
     """A page of a list."""
 
@@ -84,6 +91,7 @@ class ListedPageSchema(Schema):
     title = fields.String(required=True)
     url = fields.String(required=True)
     excerpt = fields.String(required=True, metadata={"description": "Empty if the document has none."})
+    site = fields.Nested(SiteOfPageSchema, metadata={"description": "With a collection's key only."})
 
 
 class PageListSchema(Schema):

@@ -434,3 +434,20 @@ def test_agents_search_a_collection_if_all_its_sites_allow_it(collection: Collec
     assert urls == {"https://www.example.com/kettle", "https://docs.example.com/manual"}
     fetched = call("fetch", id="page-2")["result"]["structuredContent"]
     assert fetched["title"] == "Kettle manual"
+
+
+def test_related_and_popular_pages_are_of_the_collections_sites(collection: Collection) -> None:
+    kettle = "A copper kettle with a long spout boils water on the stove."
+    collection.tenant.index(page(1, title="Prices"))
+    collection.index_second(
+        page(2, title="Copper kettle", content=kettle, url="/kettle"),
+        page(3, title="Copper kettle lid", content=kettle),
+        *(page(number, title=f"Number {number}", content="Nothing of the kind") for number in range(10, 20)),
+    )
+    client = collection.client()
+    for query in ({"id": "page-2"}, {"url": "https://docs.example.com/kettle"}):
+        response = client.get("/v1/related", query_string=query)
+        assert response.status_code == 200, response.get_json()
+        assert [(hit["id"], hit["site"]["label"]) for hit in response.get_json()["pages"]] == [("page-3", "Manual")]
+    assert_error(client.get("/v1/related?id=none"), 404, "document_not_found")
+    assert client.get("/v1/popular").get_json()["pages"] == []

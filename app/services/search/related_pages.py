@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from app.errors import ApiError, ErrorCode
 from app.services.access.credentials import SiteRecord
 from app.services.indexing.indexer import NothingToFind
+from app.services.search.merging import condition_for, portable_condition, with_site
 from app.services.search.search import Searcher, rejected
 from app.services.search.site_queries import for_site
 from backends.base import Hit
@@ -34,11 +37,8 @@ def find_related_pages(searcher: Searcher, site: SiteRecord, page: OneOf, limit:
         BackendUnavailable: The engine is unavailable.
     """
     query = SearchQuery(MATCH_ALL, limit=limit, native_filter=filters, returned_fields=PAGE_FIELDS)
-    query = for_site(query, site, searcher.new_budget().available)
     try:
-        hits = searcher.ask(site, lambda engine, index: engine.find_related(index, page, query))
-    except NothingToFind:
-        hits = None
+        hits = _find_related(searcher, site, page, query)
     except BackendRejected as error:
         raise rejected(error) from error
     except ResponseTooLarge as error:
@@ -48,12 +48,34 @@ def find_related_pages(searcher: Searcher, site: SiteRecord, page: OneOf, limit:
     return hits
 
 
+def _find_related(searcher: Searcher, site: SiteRecord, page: OneOf, query: SearchQuery) -> Sequence[Hit] | None:
+    """Return the related pages; ``None`` if the site, or each site of a collection, does not have the page."""
+    if site.searched_sites is not None:
+        condition = portable_condition(query)
+        for searched in site.searched_sites:
+            narrowed = condition_for(condition, searched)
+            if not isinstance(narrowed, bool):
+                of_site = replace(query, native_filter="", portable_filter=narrowed)
+                hits = _find_related(searcher, searched.record, page, of_site)
+                if hits is not None:
+                    return [with_site(hit, searched) for hit in hits]
+        return None
+    query = for_site(query, site, searcher.new_budget().available)
+    try:
+        return searcher.ask(site, lambda engine, index: engine.find_related(index, page, query))
+    except NothingToFind:
+        return None
+
+
 def possible_urls(site: SiteRecord, url: str) -> OneOf:
     """Return the values of ``url`` that a page at a URL may have, the most exact ones first.
 
     A page may be indexed without the query of its URL, with or without a final slash, with the other scheme, or, on the
     site's own host, with its path alone.
     """
+    if site.searched_sites is not None:
+        spellings = (possible_urls(searched.record, url).values for searched in site.searched_sites)
+        return OneOf("url", tuple(dict.fromkeys(chain.from_iterable(spellings))))
     try:
         parts = urlsplit(urljoin(site.url, url))
     except ValueError:  # Such as http://[

@@ -160,7 +160,7 @@ def match(
 
 
 def class_of(score: tuple[int, ...]) -> int:
-    """Convert a score of :func:`match` to one number below 2**63, with the words in its highest bits as in the real one."""
+    """Convert a score of :func:`match` to one number below 2**63, whose highest bits are the words, as in Typesense."""
     words, cost, exact, weight = score if len(score) == 4 else (0, 0, 0, 0)
     return (words << 59) + ((255 + cost) << 16) + (exact << 8) + weight
 
