@@ -29,16 +29,21 @@ from sqlalchemy import event
 
 from app.application import create_app
 from app.counters import COUNTER_STORE_SECONDS
+from app.operations import change
 from app.operations.accounts import acting_for
 from app.operations.keys import create_key
 from app.operations.operator import create_account
 from app.operations.search_settings import update_settings
 from app.operations.sites import create_site
 from app.runtime import Runtime
+from app.services import collections
+from app.services.access.callers import Caller
 from app.storage.migrate import upgrade
 from benchmarks.crawled_pages import make_crawl
 from tests.conftest import make_settings
 
+PARTS = ("part 1", "part 2", "part 3", "part 4")
+"""Sites among which the short texts are split, for a collection."""
 LEDGER = Path(__file__).parent / "ledger"
 RESULT = LEDGER / "calls.json"
 TOLERANCE = 0.02
@@ -168,6 +173,17 @@ def differences(expected: dict[str, dict[str, float]], found: dict[str, dict[str
                 yield f"{name}: {before:,.1f} {unit} became {after:,.1f}. If that is decided, run with --write."
 
 
+def create_collection(runtime: Runtime, owner: Caller, site_ids: list[int]) -> str:
+    """Create a collection, and return a search key for it."""
+    fields = {
+        "name": "Collection",
+        "sites": [{"site_id": site_id, "weight": 1.0, "filters": "", "label": ""} for site_id in site_ids],
+    }
+    collection = change(runtime, owner, collections.create_collection, runtime.engines.default.identity, fields)
+    key = {"name": "search", "type": "search", "expires_at": None}
+    return create_key(runtime, owner, collection.id, key, of_collection=True)[1]
+
+
 def measure(folder: Path) -> dict[str, Counts]:
     """Run all requests, and return the counts of each row."""
     settings = make_settings(
@@ -183,7 +199,7 @@ def measure(folder: Path) -> dict[str, Counts]:
     owner = acting_for(runtime, account)
     sites: dict[str, dict[str, str]] = {}
     site_ids: dict[str, int] = {}
-    for name in ("short", "manuals", "rules", "written", "crawled"):
+    for name in ("short", "manuals", "rules", "written", "crawled", *PARTS):
         site = create_site(runtime, owner, {"name": name, "url": "https://example.com"})
         site_ids[name] = site.id
         sites[name] = {
@@ -202,6 +218,9 @@ def measure(folder: Path) -> dict[str, Counts]:
     short, manuals = documents("short"), documents("manuals")
     for site, batch in (("short", short), ("manuals", manuals), ("rules", manuals)):
         send(site, "private", "/api/v1/index/bulk", "POST", json={"documents": batch})
+    for number, site in enumerate(PARTS):
+        send(site, "private", "/api/v1/index/bulk", "POST", json={"documents": short[number :: len(PARTS)]})
+    sites["collection"] = {"search": create_collection(runtime, owner, [site_ids[site] for site in PARTS])}
     infos = {site: send(site, "public", "/v1/client-info") for site in ("short", "manuals")}
     meter = Meter(runtime)
     rows: dict[str, Counts] = {}
@@ -244,6 +263,8 @@ def measure(folder: Path) -> dict[str, Counts]:
     row("search, 8 pages, sections and highlights", search("manuals", highlight="true", sections=3, limit=8))
     row("search, 20 pages, rules, synonyms, highlights", search("rules", highlight="true"))
     row("search, filter, facet, and sort", search("short", filters="price > 300", facets="section", sort="price:desc"))
+    row("collection of 4 sites, limit=1", search("collection", limit=1))
+    row("collection of 4 sites, 20 short texts, highlights", search("collection", highlight="true"))
     row("suggestions", lambda query: send("manuals", "search", "/v1/suggest", query_string={"q": query[:5]}))
     pages = tuple(document["id"] for document in manuals[::5])
     row("related pages", lambda id: send("manuals", "search", "/v1/related", query_string={"id": id}), pages)

@@ -18,6 +18,7 @@ from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.final_query import FinalQuery, QueryChoice, restricted
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.ranks import Factors, RankedHits, Ranks, address_key
+from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.results.distinct import FIRST_READ, GroupHit, count_groups, first_of_each_group, read_document
 from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlighting import TermMatches, turn
@@ -131,10 +132,10 @@ class _Search:
 
     def scores(self, final: FinalQuery, page: _Page) -> list[Score]:
         """Return the scores of the hits of a page."""
-        if not self.by_relevance:
+        if not self.by_relevance or final.resolved is None:
             return [Score(Level.WORDS, 0.0)] * len(page.addresses)
         # Where every hit has every word, the scores do not contain the addition for that.
-        bonus = final.every_word_bonus if final.relaxation == "all_terms" else 0.0
+        bonus = every_word_boost(final.resolved) if final.relaxation == "all_terms" else 0.0
         levels = dict.fromkeys(self._first, Level.FIRST) | {address_key(pin): Level.PINNED for _, pin in self._pinned}
         return [
             Score(levels.get(key, Level.WORDS), self._scores.get(key, 0.0) / self.choice.weight + bonus)
@@ -247,7 +248,8 @@ class _Search:
             )
             self._record_factors(first)
             hits = (first + hits[reranking.RERANKED :])[offset : offset + limit]
-        self._keep_scores(hits)
+        if self.query.scored:
+            self._keep_scores(hits)
         return [address for _, address in hits[:limit]], match_count(result)
 
     def _by_rank(
@@ -259,7 +261,8 @@ class _Search:
             ordered = ranks.order(final.query, self.choice.weight, final.ranked)
             self._ordered.append((final, ordered))
             self._record_factors(ordered.hits)
-        self._keep_scores(ordered.hits)
+        if self.query.scored:
+            self._keep_scores(ordered.hits)
         addresses = [address for _, address in ordered.hits[offset : offset + limit]]
         # Beyond the reordered hits, the page continues with the others in the engine's order.
         if len(addresses) == limit or len(ordered.hits) >= ordered.total:
@@ -277,8 +280,7 @@ class _Search:
             self._with_factors.update(address_key(address) for _, address in hits)
 
     def _keep_scores(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
-        if self.query.scored:
-            self._scores.update((address_key(address), score) for score, address in hits)
+        self._scores.update((address_key(address), score) for score, address in hits)
 
     @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:

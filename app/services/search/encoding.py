@@ -134,7 +134,7 @@ def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mappi
     Args:
         links: The site's links for searches without results.
     """
-    effects = timed.effects if timed.by_site else query.effects
+    effects = query.effects if timed.by_site is None else timed.effects
     members = {
         "rules": effects.rules,
         "redirect": effects.redirect,

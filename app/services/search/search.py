@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -63,7 +63,7 @@ class TimedResult:
         took_ms: Duration of the search in milliseconds.
         searched_at: Timezone-aware time of the search.
         answer: The passage that answers the query, as JSON; ``None`` if none was found or requested.
-        by_site: Results of the sites that a collection searched, without hits, by ID of the site.
+        by_site: Results of a collection's sites, without hits, by ID of the site; ``None`` for a search of one site.
         unavailable: IDs of the sites of a collection whose engine did not respond.
         effects: Effects of the rules of a collection's sites.
     """
@@ -72,7 +72,7 @@ class TimedResult:
     took_ms: int
     searched_at: datetime
     answer: Mapping[str, Any] | None = None
-    by_site: Mapping[int, SearchResult] = field(default_factory=dict)
+    by_site: Mapping[int, SearchResult] | None = None
     unavailable: tuple[int, ...] = ()
     effects: Effects = NO_EFFECTS
 
@@ -143,7 +143,7 @@ class Searcher:
         """Record a search for analytics, unless it has no words: once, and for each site that a collection searched."""
         if query.typed == MATCH_ALL:
             return
-        for site_id, result in {site.id: timed.result, **timed.by_site}.items():
+        for site_id, result in {site.id: timed.result, **(timed.by_site or {})}.items():
             self._events.record_if_possible(
                 SearchEvent(
                     site_id=site_id,
@@ -162,7 +162,7 @@ class Searcher:
 
     def _search(self, site: SiteRecord, query: SearchQuery) -> TimedResult:
         started = time.perf_counter()
-        merged = TimedResult(SearchResult((), 0), 0, now())
+        merged: TimedResult | None = None
         try:
             if site.searched_sites is None:
                 result = self._result(site, query)
@@ -175,7 +175,9 @@ class Searcher:
             raise self.new_budget().exceeded() from error
         answer = find_answer(result.hits) if query.answers else None
         took_ms = round((time.perf_counter() - started) * 1000)
-        return replace(merged, result=result, took_ms=took_ms, searched_at=now(), answer=answer)
+        if merged is None:
+            return TimedResult(result, took_ms, now(), answer)
+        return replace(merged, took_ms=took_ms, searched_at=now(), answer=answer)
 
     def _search_sites(self, sites: Sequence[SearchedSite], query: SearchQuery) -> TimedResult:
         """Search the sites of a collection, and merge their results.

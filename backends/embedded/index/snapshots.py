@@ -133,9 +133,15 @@ class Snapshot:
         """Cache the title of a document."""
         self._title_cache.keep((self._commit, address.segment_ord, address.doc), title)
 
-    def idf(self, frequency: int) -> float:
-        """Return BM25's inverse document frequency for a document frequency."""
-        return inverse_frequency(frequency, self.total)
+    def idf(self, frequency: int, total: int | None = None) -> float:
+        """Return BM25's inverse document frequency for a document frequency.
+
+        Args:
+            total: Number of documents; ``None`` for those of the index.
+        """
+        # Until a merge, frequencies include deleted documents, but the total does not.
+        total = max(self.total if total is None else total, frequency)
+        return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
     @cached_property
     def languages(self) -> Mapping[str, float]:
@@ -169,13 +175,6 @@ class Snapshot:
             return bool(self.searcher.terms_with_prefix(field, "", limit=1))
         except ValueError:
             return False
-
-
-def inverse_frequency(frequency: int, total: int) -> float:
-    """Return BM25's inverse document frequency of a word that ``frequency`` of ``total`` documents contain."""
-    # Until a merge, frequencies include deleted documents, but the total does not.
-    total = max(total, frequency)
-    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
 def add_highest_counts(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:

@@ -19,7 +19,6 @@ from backends.embedded.query.explaining import Explained
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Ranks
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
-from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
 from backends.embedded.results.highlighting import HighlightTerms
 from backends.field_rules import searched_fields
@@ -42,7 +41,6 @@ class FinalQuery:
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
         retyped: The text that was searched for instead, because the query as typed finds nothing.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
-        every_word_bonus: Share of the query's weight that its relaxations add for documents with every word.
         explained: Explanations; the first one whose query matches a hit explains it.
     """
 
@@ -55,7 +53,6 @@ class FinalQuery:
     resolved: ResolvedQuery | None = None
     retyped: str | None = None
     has_every_word: bool | None = None
-    every_word_bonus: float = 0.0
     explained: tuple[Explained, ...] = ()
 
     def without_matches_of(self, query: tantivy.Query) -> FinalQuery:
@@ -194,7 +191,7 @@ class QueryChoice:
             if has_every_word is None:
                 has_every_word = bool(final.match_count_or_none)
         assert final is not None, "all_terms always builds a query"
-        return replace(final, has_every_word=has_every_word, every_word_bonus=every_word_boost(resolved))
+        return replace(final, has_every_word=has_every_word)
 
     def _run_relaxation(self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]) -> FinalQuery:
         offset, limit = (self._query.offset, self._query.limit) if self._ranks is not None else (0, 1)

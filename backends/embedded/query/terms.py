@@ -24,7 +24,7 @@ from backends.analysis.languages import (
 )
 from backends.analysis.normalization import fold
 from backends.analysis.parser import ParsedQuery, Phrase, QueryTerm, TermKind, parse_query
-from backends.embedded.index.snapshots import Snapshot, inverse_frequency
+from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.spellings import spellings_of_phrase
 from backends.embedded.query.synonyms import SynonymIndex, words_by_stem
@@ -279,7 +279,7 @@ class _Resolver:
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.max_count)
         idf = self.snapshot.idf(frequency)
         if self.word_counts is not None and (count := self.word_counts.counts.get(term.term, 0)):
-            idf = inverse_frequency(count, self.word_counts.documents)
+            idf = self.snapshot.idf(count, self.word_counts.documents)
         query = as_typed = self.queries.for_variants(variants, idf)
         if toned is not None:
             own_query = self.queries.for_variants(expansion.variants, idf)
