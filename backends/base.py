@@ -350,7 +350,7 @@ class SearchBackend(ABC):
         Args:
             page: Selects the page by ``id`` or ``url``; of several values, the first that a document has.
             query: A search without words (:data:`MATCH_ALL`), whose conditions the documents must meet; the page itself
-                need not. ``limit`` is 1 to 10. Sort, pins, and boosts have no effect.
+                need not. ``limit`` is 1 to 10. Ranks order the documents; sort and pins have no effect.
 
         Returns:
             ``None`` if there is no such page.

@@ -12,6 +12,8 @@ from backends.base import Hit
 from backends.distinct import distinct_field
 from backends.embedded.index.schema import ID
 from backends.embedded.index.snapshots import Snapshot, compile_condition
+from backends.embedded.query.ranking import RANKING
+from backends.embedded.query.ranks import Ranks
 from backends.embedded.results.distinct import FIRST_READ, read_document
 from backends.embedded.results.hits import make_hits
 from backends.filters import OneOf
@@ -60,8 +62,11 @@ def find_related(snapshot: Snapshot, page: OneOf, query: SearchQuery) -> tuple[H
     own = search(_Query.boolean_query([(Must, itself), (Must, of_page)]), limit=1, count=False).hits
     count = min(snapshot.total, FIRST_READ if distinct_field(query) else _CANDIDATES)
     hits = search(_Query.boolean_query([(Must, condition), (Must, of_page)]), limit=count, count=False).hits
-    near = (address for score, address in hits if score >= MIN_SHARE * own[0][0])
-    addresses = different_pages(query, ((address, read_document(snapshot, address)) for address in near))
+    near = [(score, address) for score, address in hits if score >= MIN_SHARE * own[0][0]]
+    ranks = Ranks(snapshot, query, RANKING)
+    if not ranks.are_neutral:
+        near.sort(key=lambda hit: -hit[0] * ranks.factors(hit[1]).product)
+    addresses = different_pages(query, ((address, read_document(snapshot, address)) for _, address in near))
     return make_hits(snapshot, addresses, query, None, None)
 
 

@@ -16,6 +16,7 @@ from backends.analysis.normalization import terms_of
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings
 from backends.related import MAX_CONTENT_CHARS, MIN_SHARE, TITLE_BOOST, PageWord, different_pages
+from backends.servers.ranks import Ranks
 
 MAX_REQUESTED_WORDS: Final = 30
 """Number of the page's most used words whose rarity is requested."""
@@ -57,9 +58,15 @@ def related_hits(
     texts = [_Text(each) for each in (document, *(hit.document for hit in hits))]
     mean = sum(text.length for text in texts) / len(texts)
     own, *scores = [text.score(words, mean) for text in texts]
-    ordered = sorted(zip(scores, hits, strict=True), key=lambda each: -each[0])
-    near = [(hit, hit.document) for score, hit in ordered if score and score >= MIN_SHARE * own]
-    return different_pages(query, near)
+    # A search without words has no ranks.
+    ranks = Ranks(replace(query, text=words[0][1][0]))
+    near = [
+        (score * ranks.factor(hit.document), hit)
+        for score, hit in zip(scores, hits, strict=True)
+        if score and score >= MIN_SHARE * own
+    ]
+    ordered = sorted(near, key=lambda scored_hit: -scored_hit[0])
+    return different_pages(query, ((hit, hit.document) for _, hit in ordered))
 
 
 class _Text:

@@ -9,7 +9,7 @@ import pytest
 
 from backends.errors import BackendRejected, IndexNotFound, ResponseTooLarge
 from backends.filters import OneOf, parse_filter
-from backends.query import MATCH_ALL, Effects, Preferred, SearchQuery, SearchSettings
+from backends.query import MATCH_ALL, Boost, Effects, Preferred, SearchQuery, SearchSettings
 from tests.backends.contract.case import Case, page
 
 COMMON = "Ask our team about prices and delivery at any time."
@@ -124,6 +124,17 @@ class RelatedContract:
         with pytest.raises(BackendRejected) as caught:
             related(case, "espresso", portable_filter=parse_filter("colour = red"))
         assert caught.value.parameter == "filters"
+
+    def test_ranks_order_related_pages_but_make_no_other_page_related(self, case: Case) -> None:
+        case.add(*SITE, {**SITE[1], "id": "second", "title": "Second-hand grinders for espresso"})
+        for last in ("grinder", "second"):
+            boosts = tuple(
+                Boost(rank, parse_filter(f"id = {id}")) for id, rank in ((last, -5), ("piano", 5), ("hours", 5))
+            )
+            found = related(case, "espresso", settings=SearchSettings(boosts=boosts))
+            assert found is not None
+            assert set(found) == {"grinder", "second"}
+            assert found[-1] == last
 
     def test_forms_of_a_word_are_one_word(self, case: Case) -> None:
         case.add(
