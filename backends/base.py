@@ -343,9 +343,9 @@ class SearchBackend(ABC):
     def find_related(self, index: str, page: OneOf, query: SearchQuery) -> tuple[Hit, ...] | None:
         """Return the documents that are about the same thing as a page, judged by its weightiest words; best first.
 
-        A document is returned only if it scores at least a fifth (:data:`backends.related.MIN_SHARE`) of what the page
-        itself scores for these words. The page itself and its other versions are never returned, and only one document
-        of each title and of each value of the ``distinct`` field.
+        A document is returned only if it has at least a fifth (:data:`backends.related.MIN_SHARE`) of these words by
+        weight, and scores at least a fifth of what the page itself scores for them. The page itself and its other
+        versions are never returned, and only one document of each title and of each value of the ``distinct`` field.
 
         Args:
             page: Selects the page by ``id`` or ``url``; of several values, the first that a document has.

@@ -1,7 +1,7 @@
 """Related pages: the words that say what a page is about, chosen like Lucene's MoreLikeThis, by frequency and rarity.
 
-Every engine chooses words with :func:`page_words` and :func:`weigh`, and returns the pages that score at least
-:data:`MIN_SHARE` of what the page itself scores for them.
+Every engine chooses words with :func:`page_words` and :func:`weigh`, and returns the pages that have at least
+:data:`MIN_SHARE` of their total weight, and score at least as large a share of what the page itself scores for them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ MAX_WORDS: Final = 15
 """Maximum number of a page's words that related pages are found by."""
 
 MIN_SHARE: Final = 0.2
-"""Minimum score of a related page, as a share of the score of the page itself for the same words."""
+"""Minimum share of a page's words, by weight, that a related page has, and of the score of the page itself."""
 
 TITLE_BOOST: Final = 3.0
 """Factor of a word's score in a title."""
 
-MAX_CONTENT_CHARS: Final = 20_000
+RANK_POWER: Final = 0.5
+"""Power of the factor of a page's ranks: for readers of a page, they count less than for visitors who search."""
+
+MAX_RANKED: Final = 2
+"""Number of related pages that ranks order, as a multiple of the number of requested pages."""
+
+MAX_CONTENT_CHARS: Final = 10_000
 """Maximum number of characters of a document's content whose words are compared."""
 
 VARIANT_FIELDS: Final = ("version", "lang")

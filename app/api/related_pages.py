@@ -23,7 +23,7 @@ from backends.filters import OneOf
 from schemas.related_pages import PageListSchema, PopularPagesQuerySchema, RelatedPagesQuerySchema
 from schemas.validation.keys import Scope
 
-blp = ApiBlueprint("related_pages", __name__, description="Pages about the same thing, and pages that visitors click.")
+blp = ApiBlueprint("related-pages", __name__, description="Pages about the same thing, and pages that visitors click.")
 
 CACHE_CONTROL = "private, max-age=300"
 """Browsers may reuse a list for five minutes. Shared caches may not, since they don't check keys."""

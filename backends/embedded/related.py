@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+import orjson
 import tantivy
 
-from backends.base import Hit
+from backends.base import Hit, select_fields
 from backends.distinct import distinct_field
 from backends.embedded.index.schema import ID
 from backends.embedded.index.snapshots import Snapshot, compile_condition
 from backends.embedded.query.ranking import RANKING
-from backends.embedded.query.ranks import Ranks
+from backends.embedded.query.ranks import Ranks, score_of
 from backends.embedded.results.distinct import FIRST_READ, read_document
-from backends.embedded.results.hits import make_hits
+from backends.errors import ResponseTooLarge
 from backends.filters import OneOf
 from backends.query import SearchQuery
 from backends.related import (
+    MAX_RANKED,
     MIN_SHARE,
+    RANK_POWER,
     TITLE_BOOST,
     PageWord,
     different_pages,
@@ -57,7 +60,12 @@ def find_related(snapshot: Snapshot, page: OneOf, query: SearchQuery) -> tuple[H
     words = weigh(used, _rarities(snapshot, used))
     if not words:
         return ()
-    of_page = _Query.boolean_query([(Should, _word_query(snapshot, word)) for word in words])
+    queries = [_word_query(snapshot, word) for word in words]
+    of_page = _Query.boolean_query([(Should, query) for query in queries])
+    weights = _Query.boolean_query(
+        [(Should, _Query.const_score_query(query, weight)) for query, (weight, _) in zip(queries, words, strict=True)]
+    )
+    min_weight = MIN_SHARE * sum([weight for weight, _ in words])
     itself = _Query.const_score_query(_Query.term_query(snapshot.schema, ID, document["id"]), 0.0)
     own = search(_Query.boolean_query([(Must, itself), (Must, of_page)]), limit=1, count=False).hits
     count = min(snapshot.total, FIRST_READ if distinct_field(query) else _CANDIDATES)
@@ -65,9 +73,19 @@ def find_related(snapshot: Snapshot, page: OneOf, query: SearchQuery) -> tuple[H
     near = [(score, address) for score, address in hits if score >= MIN_SHARE * own[0][0]]
     ranks = Ranks(snapshot, query, RANKING)
     if not ranks.are_neutral:
-        near.sort(key=lambda hit: -hit[0] * ranks.factors(hit[1]).product)
-    addresses = different_pages(query, ((address, read_document(snapshot, address)) for _, address in near))
-    return make_hits(snapshot, addresses, query, None, None)
+        first = near[: MAX_RANKED * query.limit]
+        first.sort(key=lambda hit: -hit[0] * ranks.factors(hit[1]).product ** RANK_POWER)
+        near[: len(first)] = first
+    related = (
+        read_document(snapshot, address)
+        for _, address in near
+        if (score_of(weights, snapshot.searcher, address) or 0.0) >= min_weight
+    )
+    documents = different_pages(query, ((document, document) for document in related))
+    found_hits = [Hit(document["id"], orjson.dumps(select_fields(document, query))) for document in documents]
+    if query.max_bytes is not None and sum([len(hit.json) for hit in found_hits]) > query.max_bytes:
+        raise ResponseTooLarge
+    return tuple(found_hits)
 
 
 def _rarities(snapshot: Snapshot, words: Sequence[PageWord]) -> list[float]:

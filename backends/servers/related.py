@@ -15,7 +15,7 @@ from typing import Any, Final
 from backends.analysis.normalization import terms_of
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings
-from backends.related import MAX_CONTENT_CHARS, MIN_SHARE, TITLE_BOOST, PageWord, different_pages
+from backends.related import MAX_CONTENT_CHARS, MIN_SHARE, RANK_POWER, TITLE_BOOST, PageWord, different_pages
 from backends.servers.ranks import Ranks
 
 MAX_REQUESTED_WORDS: Final = 30
@@ -58,12 +58,13 @@ def related_hits(
     texts = [_Text(each) for each in (document, *(hit.document for hit in hits))]
     mean = sum(text.length for text in texts) / len(texts)
     own, *scores = [text.score(words, mean) for text in texts]
+    min_weight = MIN_SHARE * sum(weight for weight, _ in words)
     # A search without words has no ranks.
     ranks = Ranks(replace(query, text=words[0][1][0]))
     near = [
-        (score * ranks.factor(hit.document), hit)
-        for score, hit in zip(scores, hits, strict=True)
-        if score and score >= MIN_SHARE * own
+        (score * ranks.factor(hit.document) ** RANK_POWER, hit)
+        for score, hit, text in zip(scores, hits, texts[1:], strict=True)
+        if score >= MIN_SHARE * own and text.weight(words) >= min_weight
     ]
     ordered = sorted(near, key=lambda scored_hit: -scored_hit[0])
     return different_pages(query, ((hit, hit.document) for _, hit in ordered))
@@ -81,6 +82,12 @@ class _Text:
         """Return the BM25 score for some words; ``mean_length`` is the usual number of words of a document."""
         norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * self.length / max(1.0, mean_length))
         return sum(weight * self._score(forms, norm) for weight, forms in words)
+
+    def weight(self, words: Sequence[PageWord]) -> float:
+        """Return the total weight of the words that the document contains."""
+        return sum(
+            weight for weight, forms in words if any(form in self._title or form in self._content for form in forms)
+        )
 
     def _score(self, forms: Sequence[str], norm: float) -> float:
         in_title, in_content = (sum(counts[form] for form in forms) for counts in (self._title, self._content))

@@ -156,7 +156,7 @@ def test_related_pages_are_not_charged_and_go_on_when_the_searches_of_the_day_ar
 
 def test_private_key_gets_related_pages_of_another_site_but_other_keys_do_not(museum: Tenant) -> None:
     other = assert_ok(museum.browser.post("/sites", json={"name": "Other", "url": "https://o.example"}), 201)["site"]
-    museum.private.post(f"/api/v1/index/bulk?site_id={other['id']}", json={"documents": list(MUSEUM[:2])})
+    museum.private.post(f"/api/v1/index/bulk?site_id={other['id']}", json={"documents": list(MUSEUM)})
 
     assert related(museum.private, id="hours", site_id=other["id"]) == ["winter"]
     assert_error(ask(museum.public, id="hours", site_id=other["id"]), 403, "insufficient_permission")

@@ -66,8 +66,8 @@ FOR_KEYS = {
     "search.search": SEARCHING,
     "search.search_by_body": SEARCHING,
     "suggestions.suggest": SEARCHING,
-    "related_pages.list_popular_pages": ANY_KEY,
-    "related_pages.list_related_pages": ANY_KEY,
+    "related-pages.list_popular_pages": ANY_KEY,
+    "related-pages.list_related_pages": ANY_KEY,
     "documents.index_documents": INDEXING,
     "documents.delete_document": INDEXING,
     "algolia.search_indexes": algolia.ACCESS,
@@ -116,7 +116,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "goes on without counters": (
         lambda policy: policy.searches,
         SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | DOCS_SEARCH | {
-            "related_pages.list_popular_pages", "related_pages.list_related_pages", "suggestions.suggest",
+            "related-pages.list_popular_pages", "related-pages.list_related_pages", "suggestions.suggest",
         },
     ),
     "charges a search": (lambda policy: policy.charges, SEARCHES | ALGOLIA_SEARCHES | GATEWAY_SEARCHES),

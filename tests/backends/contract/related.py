@@ -136,6 +136,14 @@ class RelatedContract:
             assert set(found) == {"grinder", "second"}
             assert found[-1] == last
 
+    def test_a_single_shared_word_in_titles_does_not_make_a_page_related(self, case: Case) -> None:
+        case.add(
+            *SITE,
+            page("chess", "Chess set", text("Folding board with felt-lined pieces of boxwood; the king is tall.")),
+            page("drivers", "Screwdriver set", text("Six blades of chrome vanadium steel, slotted and Phillips.")),
+        )
+        assert related(case, "chess") == []
+
     def test_forms_of_a_word_are_one_word(self, case: Case) -> None:
         case.add(
             page("pay", "Pay invoices", text("Paying invoices: each invoice states when it is due.")),
