@@ -90,12 +90,12 @@ class Merged:
         return [hits[number][position].id for number, position in choose_page(ranked, 0, HITS)]
 
     def by_raw_score(self, text: str) -> list[str]:
-        """Merge by the scores that the engine explains."""
+        """Merge the first ten hits of each index by the scores that the engine explains."""
         scored = []
         for name in self.names:
-            for hit in self.engine.search(name, SearchQuery(text, limit=HITS, explain=True)).hits:
+            for hit in self.engine.search(name, SearchQuery(text, explain=True, limit=10)).hits:
                 scored.append((-(hit.explanation or {}).get("score", 0.0), name, hit.id))
-        return [id for _, _, id in sorted(scored)[:HITS]]
+        return [id for _, _, id in sorted(scored)]
 
     def by_rank(self, text: str) -> list[str]:
         """Merge by reciprocal rank fusion. No page is in two sites, so that each has the rank of one list."""

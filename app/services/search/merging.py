@@ -84,6 +84,17 @@ def choose_page(ranked: Sequence[Ranked], offset: int, limit: int) -> list[tuple
     return list(islice(chosen, offset, offset + limit))
 
 
+def count_hits(ranked: Sequence[Ranked]) -> int:
+    """Return the number of hits of all sites. With ``distinct``, a value that several sites have counts once if all hits
+    have been ranked, and otherwise once for each site.
+    """
+    total = sum(site.result.total for site in ranked)
+    is_distinct = any(site.query.distinct for site in ranked)
+    if is_distinct and all(site.result.total <= len(site.result.hits) for site in ranked):
+        return len(choose_page(ranked, 0, total))
+    return total
+
+
 def _first_of_each(hits: Iterable[tuple[Key, int, int, Hit]], field: str) -> Iterable[tuple[Key, int, int, Hit]]:
     """Skip hits with a value of a field that an earlier hit, of any site, has."""
     values = set()
@@ -168,7 +179,7 @@ def merge_results(ranked: Sequence[Ranked], hits: Sequence[Hit], query: SearchQu
             stats[name] = FacetStats(min(known.min, bounds.min), max(known.max, bounds.max))
     return SearchResult(
         tuple(hits),
-        sum(result.total for result in results),
+        count_hits(ranked),
         facets,
         stats,
         matched=Matched.SOME if best is None else best.matched,
