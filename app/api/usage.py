@@ -17,8 +17,9 @@ from app.counters.values import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.accounts import Dashboard, get_dashboard
 from app.plans import describe_quota, limit_or_unlimited, per_month
-from app.runtime import runtime
+from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
+from app.services.access.credentials import SiteRecord
 from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
@@ -58,11 +59,10 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
     key = caller.key
     assert key is not None
     site = own_site(caller)
-    engine = current_runtime.engines.get_engine(site.engine)
-    is_collection = site.searched_sites is not None
-    direct = bool(current_runtime.settings.search_public_url) and engine.issues_credentials and not is_collection
+    direct = _is_direct(current_runtime, site)
     if direct and site.active:
         try:
+            engine = current_runtime.engines.get_engine(site.engine)
             engine_key, public_key = direct_keys(current_runtime.database, engine, key, site)
         except CredentialsStopped as error:
             raise BackendUnavailable("The key or the site is being changed; try again.", retry_after=1) from error
@@ -87,6 +87,13 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
     }
     # The response contains engine keys.
     return response, 200, {"Cache-Control": "no-store"}
+
+
+def _is_direct(current_runtime: Runtime, site: SiteRecord) -> bool:
+    """Whether clients search the engine itself. A collection is searched at the gateway, since it has no index."""
+    if not current_runtime.settings.search_public_url or site.searched_sites is not None:
+        return False
+    return current_runtime.engines.get_engine(site.engine).issues_credentials
 
 
 blp = ApiBlueprint(

@@ -24,7 +24,7 @@ search_group = AppGroup("search")
 
 def _sites(site_id: int | None, *criteria: ColumnElement[bool]) -> list[Site]:
     with runtime().database.read() as session:
-        query = select(Site).where(*criteria).order_by(Site.id)
+        query = select(Site).where(Site.searched_sites.is_(None), *criteria).order_by(Site.id)
         if site_id is not None:
             query = query.where(Site.id == site_id)
         sites = list(session.scalars(query))

@@ -359,7 +359,8 @@ def remove_site(session: Session, site: Site) -> None:
     """
     lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
-    add_task(session, site.engine, DELETE_INDEX, site.engine_index)
+    if site.searched_sites is None:  # A collection has no index.
+        add_task(session, site.engine, DELETE_INDEX, site.engine_index)
     add_task(session, site.engine, PURGE_SITE, f"{site.account_id}:{site.id}")
     session.delete(site)
     session.flush()

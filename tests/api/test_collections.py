@@ -9,9 +9,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import select
 
-from app.models import SearchClick, SearchEvent
+from app.models import EngineTask, SearchClick, SearchEvent, Site
 from app.services.search.merging import MAX_MERGED
-from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.responses import assert_error
 
 
@@ -82,6 +82,34 @@ def test_collection_is_created_changed_listed_and_deleted(collection: Collection
     assert_error(browser.get(path), 404, "collection_not_found")
     assert_error(collection.client().get("/v1/search?q=x"), 401, "invalid_api_key")
     assert browser.get("/sites").get_json()["total"] == 2
+
+
+def test_collection_is_removed_with_its_account(collection: Collection) -> None:
+    tenant = collection.tenant
+    response = tenant.browser.delete("/profile", json={"password": PASSWORD})
+    assert response.status_code == 200, response.get_json()
+    runtime = tenant.app.extensions["runtime"]
+    runtime.run_engine_tasks()
+    with runtime.database.read() as session:
+        assert session.scalars(select(Site.id)).all() == []
+        assert session.scalars(select(EngineTask)).all() == []
+
+
+def test_collection_works_without_the_engine_that_it_was_created_with(collection: Collection) -> None:
+    collection.tenant.index(page(1, title="Kettle"))
+    with collection.tenant.app.extensions["runtime"].database.write() as session:
+        session.get_one(Site, collection.id).engine = "typesense:gone"
+    assert collection.client("public").get("/v1/client-info").status_code == 200
+    assert collection.found("kettle") == [("Pages", "page-1")]
+
+
+def test_collection_has_no_index_to_rebuild(collection: Collection) -> None:
+    collection.tenant.index(page(1))
+    runner = collection.tenant.app.test_cli_runner()
+    assert runner.invoke(args=["search", "reindex"]).exit_code == 0
+    result = runner.invoke(args=["search", "reindex", "--site", str(collection.id)])
+    assert result.exit_code == 1
+    assert "does not exist" in result.output
 
 
 def test_collection_is_not_a_site(collection: Collection) -> None:

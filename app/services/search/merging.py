@@ -85,8 +85,10 @@ def choose_page(ranked: Sequence[Ranked], offset: int, limit: int) -> list[tuple
 
 
 def count_hits(ranked: Sequence[Ranked]) -> int:
-    """Return the number of hits of all sites. With ``distinct``, a value that several sites have counts once if all hits
-    have been ranked, and otherwise once for each site.
+    """Return the number of hits of all sites.
+
+    With ``distinct``, a value that several sites have counts once if all hits have been ranked, and otherwise once for
+    each site.
     """
     total = sum(site.result.total for site in ranked)
     is_distinct = any(site.query.distinct for site in ranked)
