@@ -429,6 +429,22 @@ def test_moved_sections_exist_only_at_their_new_location() -> None:
 ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", "validation")
 
 
+IN_RECIPES = {"contact_email", "list_field_names", "min_score", "min_words"}
+"""Names of things that the recipes add."""
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "docs/contributing.md"])
+def test_mentioned_functions_and_fields_exist(name: str) -> None:
+    folders = [PROJECT / root for root in ("app", "backends", "benchmarks", "deploy", "schemas", "tests")]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".html", ".js", ".yaml")
+    ]
+    known = {path.stem for path in files} | set(re.findall(r"\w+", "\n".join(path.read_text() for path in files)))
+    prose = re.sub(r"```.*?```", "", PAGES[name], flags=re.DOTALL)
+    named = {word for code in re.findall(r"`([^`]+)`", prose) for word in re.findall(r"\w+_\w+", code)}
+    assert sorted(named - IN_RECIPES - known) == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_paths_exist(name: str) -> None:
     """Placeholders, paths of the recipes' example engine, and files that operators create need not exist."""
