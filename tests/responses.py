@@ -59,7 +59,7 @@ def check_response(app: Flask, method: str, path: str, response: TestResponse) -
     if response.mimetype == "text/html" or response.status_code in (302, 303):
         return  # The HTML page at the same URL; see tests/pages.
     assert status in responses, (
-        f"{verb.upper()} {template} may not answer {status}: {response.get_data(as_text=True)[:500]}"
+        f"{verb.upper()} {template} has undocumented status {status}: {response.get_data(as_text=True)[:500]}"
     )
     if response.mimetype == "application/x-ndjson":
         assert response.mimetype in responses[status]["content"]
@@ -67,7 +67,7 @@ def check_response(app: Flask, method: str, path: str, response: TestResponse) -
     if method == "HEAD" or not response.data:
         assert method == "HEAD" or "content" not in responses[status], f"{verb.upper()} {template} {status} has no body"
         return
-    assert response.mimetype in responses[status]["content"], f"{response.mimetype} is not described"
+    assert response.mimetype in responses[status]["content"], f"{response.mimetype} is not documented"
     if response.mimetype == "application/json":
         errors = sorted(_validator(template, verb, status).iter_errors(response.get_json()), key=str)
         assert not errors, f"{verb.upper()} {template} {status}: {errors[0].json_path} {errors[0].message[:500]}"

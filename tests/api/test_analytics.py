@@ -137,7 +137,7 @@ def test_searches_are_counted_with_result_counts_and_response_time(owner: Tenant
     }  # fmt: skip
 
 
-def test_placeholder_head_invalid_and_rate_limited_searches_are_not_counted(owner: Tenant) -> None:
+def test_empty_head_invalid_and_rate_limited_searches_are_not_counted(owner: Tenant) -> None:
     owner.find("*")
     owner.search.call("HEAD", "/v1/search?q=x")
     assert_error(owner.search.get("/v1/search?q=x&limit=0"), 400, "validation_failed")

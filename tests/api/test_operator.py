@@ -281,7 +281,7 @@ class TestAccounts:
 
         assert account_of(operator, tenant.account_id)["quotas"] is None
 
-    def test_plan_and_own_limits_change_separately_and_apply_to_the_next_request(
+    def test_plan_and_limit_overrides_change_separately_and_apply_to_the_next_request(
         self, tenant: Tenant, operator: ApiClient
     ) -> None:
         other = create_app(tenant.app.extensions["runtime"].settings, background=False)

@@ -39,7 +39,7 @@ class TestUpdate:
         assert_ok(log_in(shared_app, "new.ann@example.com", PASSWORD))
         assert_error(log_in(shared_app, "old@example.com", PASSWORD), 401, "invalid_credentials")
 
-    def test_own_email_is_not_rejected_as_taken(self, ann: Tenant) -> None:
+    def test_unchanged_email_is_not_rejected_as_taken(self, ann: Tenant) -> None:
         assert_ok(ann.browser.put("/profile", json={"email": ann.email.upper()}))
         assert_ok(ann.browser.put("/profile", json={"email": ann.email}))
 

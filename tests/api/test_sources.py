@@ -444,7 +444,7 @@ def test_run_with_invalid_options_is_rejected(tenant: Tenant, body: dict[str, An
     assert_error(tenant.private.post(path_of(source, "/run"), json=body), 400, "validation_failed", field=field)
 
 
-def test_cancelling_a_queued_run_stops_it_and_a_second_time_returns_404(tenant: Tenant) -> None:
+def test_canceling_a_queued_run_stops_it_and_a_second_time_returns_404(tenant: Tenant) -> None:
     source = create(tenant)
 
     cancelled = assert_ok(tenant.private.post(path_of(source, "/cancel")))

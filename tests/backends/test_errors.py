@@ -75,11 +75,11 @@ def test_broken_server_raises_backend_unavailable_in_time_without_leaking_detail
             with pytest.raises(BackendError) as caught:
                 call(backend)
             spent = time.monotonic() - began
-            told = f"{scheme} {name} on a server that says {way!r}"
-            assert isinstance(caught.value, BackendUnavailable), f"{told}: {caught.value!r}"
+            failure = f"{scheme} {name} on a server that says {way!r}"
+            assert isinstance(caught.value, BackendUnavailable), f"{failure}: {caught.value!r}"
             assert not isinstance(caught.value, IndexNotFound)
-            assert isinstance(caught.value, BackendMisconfigured) == (way in REFUSALS), f"{told}: {caught.value!r}"
-            assert spent < LONG_SECONDS / 2, f"{told} took {spent:.1f} s"
+            assert isinstance(caught.value, BackendMisconfigured) == (way in REFUSALS), f"{failure}: {caught.value!r}"
+            assert spent < LONG_SECONDS / 2, f"{failure} took {spent:.1f} s"
             assert caught.value.retry_after > 0
             for secret in (KEY, "secret words", "http", "127.0.0.1"):
                 assert secret not in str(caught.value)

@@ -88,7 +88,7 @@ def test_only_text_fields_are_searched_in_order_of_importance() -> None:
     assert searched_fields(SearchQuery("x", fields=("author",))) == ()
 
 
-def test_hit_has_the_required_fields_and_its_own_fields() -> None:
+def test_hit_has_the_required_fields_and_custom_fields() -> None:
     document = {"price": 5, "id": "1", "title": "A", "url": "/a", "content": "b"}
 
     assert with_required_fields(document) == {**document, "excerpt": ""}

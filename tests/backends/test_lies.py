@@ -178,7 +178,7 @@ def case(server: Server) -> Case:
     return case
 
 
-def test_every_backend_method_is_tested_with_corrupted_replies() -> None:
+def test_every_backend_method_is_tested_with_corrupted_responses() -> None:
     assert {name.partition(" ")[0] for name in calls(Case(create_backend("memory://"), ""))} == set(CALLS)
 
 

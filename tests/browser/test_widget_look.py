@@ -109,7 +109,7 @@ def test_results_are_grouped_under_headings_in_order_of_their_best_result(stub: 
     assert "section" in stub.bodies(SEARCH)[0]["attributesToRetrieve"]
     visitor.type(*[Keys.ARROW_DOWN] * 4, Keys.ENTER)
     visitor.wait(lambda: visitor.driver.current_url.endswith("/visit/tickets/"), "the fifth option is the second page")
-    assert stub.bodies("/api/v1/click")[0]["position"] == 4, "the position is the rank, not the place in a group"
+    assert stub.bodies("/api/v1/click")[0]["position"] == 4, "the position counts all results, not only the group"
 
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])

@@ -76,7 +76,7 @@ def test_list_shows_titles_as_text_and_links_only_to_web_pages(stub: Stub, visit
     assert [entry for entry in visitor.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def test_pages_without_a_place_for_related_pages_do_not_load_the_script(stub: Stub, visitor: Visitor) -> None:
+def test_pages_without_a_list_of_related_pages_do_not_load_the_script(stub: Stub, visitor: Visitor) -> None:
     stub.page = page_with(SCRIPT_ELEMENT)
     visitor.go("/")
     visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box did not appear")
@@ -84,7 +84,7 @@ def test_pages_without_a_place_for_related_pages_do_not_load_the_script(stub: St
     assert requests(stub) == []
 
 
-def test_canonical_url_comes_first_and_the_own_url_only_if_that_is_not_indexed(stub: Stub, visitor: Visitor) -> None:
+def test_canonical_url_is_tried_first_and_the_address_of_the_page_second(stub: Stub, visitor: Visitor) -> None:
     canonical = f'<link rel="canonical" href="{stub.base_url}/canonical#part">'
     open_page(stub, visitor, canonical + PLACE, query="?utm=1#top")
     await_links(visitor)
@@ -101,7 +101,7 @@ def test_canonical_url_comes_first_and_the_own_url_only_if_that_is_not_indexed(s
 
 
 @pytest.mark.parametrize("answer", [(200, {"pages": []}), (404, NOT_FOUND)])
-def test_place_without_related_pages_stays_empty(stub: Stub, visitor: Visitor, answer: tuple[int, Any]) -> None:
+def test_list_without_related_pages_stays_empty(stub: Stub, visitor: Visitor, answer: tuple[int, Any]) -> None:
     stub.answers[RELATED] = [answer]
     open_page(stub, visitor)
     visitor.wait(lambda: requests(stub), "no related pages were requested")
@@ -115,7 +115,7 @@ def test_place_without_related_pages_stays_empty(stub: Stub, visitor: Visitor, a
     assert visitor.find("[data-site-search=related]").size["height"] == 0
 
 
-def test_failure_leaves_the_place_empty_and_is_reported_in_the_console(stub: Stub, visitor: Visitor) -> None:
+def test_failure_leaves_the_list_empty_and_is_reported_in_the_console(stub: Stub, visitor: Visitor) -> None:
     stub.answers[RELATED] = [(403, {"error": "origin_not_allowed", "message": "Pages of this origin may not."})]
     open_page(stub, visitor)
     log: list[str] = []
@@ -146,7 +146,7 @@ def test_heading_is_in_the_language_of_the_page(
     assert (title.text, title.get_attribute("dir")) == (heading, direction)
 
 
-def test_place_has_its_own_heading_limit_and_filter(stub: Stub, visitor: Visitor) -> None:
+def test_each_list_has_its_own_heading_limit_and_filter(stub: Stub, visitor: Visitor) -> None:
     data = 'data-heading="See also" data-limit="99" data-filters="section = help"'
     open_page(stub, visitor, f'<div data-site-search="related" {data}></div>')
     await_links(visitor)

@@ -61,8 +61,8 @@ def not_a_lasting_server_error(context: Any, response: Any, case: Any) -> None:
     """Fail on 5xx responses, except a 503 that succeeds when repeated after its ``Retry-After``."""
     if response.status_code < 500:
         return
-    told = f"{case.method} {case.path}: {response.status_code} {response.text[:300]}"
-    assert response.status_code == 503, told
+    failure = f"{case.method} {case.path}: {response.status_code} {response.text[:300]}"
+    assert response.status_code == 503, failure
     time.sleep(min(int(response.headers["retry-after"][0]), 10))
     again = requests.Session().send(response.request, timeout=30)
-    assert again.status_code < 500, f"{told}, and once more: {again.status_code} {again.text[:300]}"
+    assert again.status_code < 500, f"{failure}; when repeated: {again.status_code} {again.text[:300]}"

@@ -106,4 +106,4 @@ def test_every_response_is_documented(
     if kind not in ("engine", "nobody"):
         path = "/dashboard" if kind == "session" else "/v1/client-info"
         answer = customer.call(kind, "GET", path)
-        assert answer.status_code == 200, f"the caller did not outlive the run: {answer.text}"
+        assert answer.status_code == 200, f"the account was deleted during the run: {answer.text}"

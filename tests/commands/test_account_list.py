@@ -48,7 +48,7 @@ def test_json_output_contains_usage_and_quotas(app: Flask, used: Tenant) -> None
         "searches_today": 2, "searches_this_month": 2, "documents": 1, "sites": 1, "keys": 3,
     }  # fmt: skip
     assert account["quotas"]["searches_per_day"] == 10
-    assert account["quotas"]["sites"] is None, "unlimited"
+    assert account["quotas"]["sites"] is None, "null means unlimited"
     assert account["quotas"]["documents"] == 100_000
 
 

@@ -10,7 +10,7 @@ from app.commands.crawl import InProcessNetwork
 
 
 @pytest.mark.parametrize(("path", "status"), [("/docs/search", 200), ("/docs/nope", 404), ("/metrics", 401)])
-def test_own_pages_are_fetched_with_public_access(app: Flask, path: str, status: int) -> None:
+def test_pages_of_this_service_are_fetched_with_public_access(app: Flask, path: str, status: int) -> None:
     pages = InProcessNetwork(app, "http://127.0.0.1:8000", private_addresses=False)
     with pages.get(URL(f"http://127.0.0.1:8000{path}"), {"Host": "127.0.0.1:8000", "Accept": "text/html"}) as answer:
         got = answer.status, b"".join(answer.iter_stream())
@@ -24,7 +24,7 @@ def test_own_pages_are_fetched_with_public_access(app: Flask, path: str, status:
     ("url", "allowed"),
     [("http://127.0.0.1:8000/", True), ("http://127.0.0.1:9000/", False), ("http://localhost:8000/", True)],
 )
-def test_private_addresses_other_than_the_own_server_are_rejected(app: Flask, url: str, allowed: bool) -> None:
+def test_private_addresses_other_than_this_server_are_rejected(app: Flask, url: str, allowed: bool) -> None:
     pages = InProcessNetwork(app, "http://127.0.0.1:8000", private_addresses=False)
 
     # A host name is resolved, and a private IP address rejected, only on connecting.

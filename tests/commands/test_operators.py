@@ -27,7 +27,9 @@ def test_members_can_become_operators_be_listed_and_lose_the_role(app: Flask, te
     assert f"of account {tenant.account_id} may use /operator" in named
     assert "once the member has turned on two-factor authentication" in named
     assert run(app) == f"{tenant.email} (account {tenant.account_id})\n"
-    assert run(app, tenant.email) == named.replace(f" {tenant.email.upper()} ", tenant.email), "again"
+    assert run(app, tenant.email) == named.replace(f" {tenant.email.upper()} ", tenant.email), (
+        "repeating the command must not fail"
+    )
 
     assert run(app, tenant.email, "--revoke") == f"{tenant.email} is no longer an operator.\n"
     assert run(app, "--json").strip() == "[]"

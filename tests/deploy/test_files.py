@@ -348,7 +348,7 @@ def test_browser_is_reachable_from_the_crawler_and_the_previews_and_reaches_noth
 
 def test_every_way_to_run_the_service_has_a_backup_schedule() -> None:
     backups = [words for _, words in commands() if words[1] == "backup"]
-    assert len(backups) == len(OWN_COMPOSE_FILES) + 2, "both compose files, Kubernetes, and systemd"
+    assert len(backups) == len(OWN_COMPOSE_FILES) + 2, "both compose files, Kubernetes, and systemd must be checked"
     assert all(words[2:4] == ["--keep-days", "14"] for words in backups)
 
 

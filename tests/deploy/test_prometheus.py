@@ -76,15 +76,15 @@ def test_queried_metrics_and_labels_exist(samples: Samples, query: str) -> None:
     for name, matchers in asked:
         if name in OF_OTHERS:
             continue
-        told = [dict(labels) for found, labels in samples if found == name]
-        assert told, f"{name} is not told"
+        exported = [dict(labels) for found, labels in samples if found == name]
+        assert exported, f"{name} is not exported"
         for label, operator, wanted in matchers:
             if label in ("instance", "job"):
                 continue  # Prometheus adds them.
-            values = {labels.get(label) for labels in told}
+            values = {labels.get(label) for labels in exported}
             assert None not in values, f"{name} has no label {label}"
             if operator == "=":
-                assert wanted in values, f"{name} is never {label}={wanted}"
+                assert wanted in values, f"{name} has no sample with {label}={wanted}"
             elif label != "status":  # No request has failed here.
                 assert any(re.fullmatch(wanted, value or "") for value in values), f"{name}: {label} {wanted}"
 

@@ -73,4 +73,4 @@ def test_every_form_contains_the_csrf_token(person: Person, tenant: Tenant) -> N
         for form in forms:
             assert form.one("input", name="csrf_token").attributes["value"] == tenant.browser.csrf_token, path
         for form in person.page.all("form", method="get"):
-            assert form.all("input", name="csrf_token") == [], f"{path}: the token would stand in the address"
+            assert form.all("input", name="csrf_token") == [], f"{path}: a GET form would put the token into the URL"

@@ -27,7 +27,7 @@ def test_meter_warns_near_its_limit(used: int, most: int | None, state: str, not
     assert (meter.state, meter.note) == (state, note)
 
 
-def test_full_sites_and_keys_do_not_warn() -> None:
+def test_meters_of_sites_and_keys_never_warn() -> None:
     limits = PlanLimits(60, 1000, searches_per_day=10, documents=10, keys=2, sites=1)
 
     meters = quota_meters(limits, searches=10, pages=9, sites=1, keys=2)

@@ -101,9 +101,9 @@ def holding(shelves: Mapping[str, Shelf]) -> list[Row]:
 
 def check(name: str, change: str, is_seen: bool) -> None:
     if (name, change) in UNSEEN:
-        assert not is_seen, f"a row sees {name} changed ({change}): take it from UNSEEN"
+        assert not is_seen, f"a row detects {name} {change}: remove it from UNSEEN"
     else:
-        assert is_seen, f"every row holds with {name} changed ({change}): add one to rows.py that does not"
+        assert is_seen, f"no row detects {name} {change}: add a row to rows.py that fails"
 
 
 @pytest.mark.parametrize(("name", "change", "value"), changes(ranking_numbers()))

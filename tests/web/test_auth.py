@@ -334,7 +334,7 @@ def test_search_key_searches_only_its_site_and_private_key_any_site_of_the_accou
 
 
 @pytest.mark.parametrize("kind", ["private", "session"])
-def test_analytics_are_limited_to_own_sites(ann: Tenant, eve: Tenant, kind: str) -> None:
+def test_analytics_are_limited_to_the_accounts_sites(ann: Tenant, eve: Tenant, kind: str) -> None:
     assert_ok(caller(ann, kind).get(f"/api/analytics?site_id={new_site(ann)}"))
     assert_error(caller(ann, kind).get(f"/api/analytics?site_id={eve.site_id}"), 404, "site_not_found")
     assert_error(caller(ann, kind).get("/api/analytics?site_id=x"), 400, "validation_failed", field="site_id")

@@ -59,7 +59,7 @@ class RanksContract:
         assert time.process_time() - begun < 2
         assert (len(ids), ids[0]) == (21, "docs/a")
 
-    def test_rank_field_orders_documents_by_their_own_rank(self, case: Case) -> None:
+    def test_rank_field_orders_documents_by_its_value(self, case: Case) -> None:
         case.add(about("a", rank=-1), about("b", rank=3), about("c"), about("d", rank=2), about("e", rank="5"))
         found = case.ids("tea", settings=SearchSettings(rank_field="rank"))
         assert found[:2] == ["b", "d"]

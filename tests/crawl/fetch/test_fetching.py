@@ -665,14 +665,14 @@ class TestWaiting:
         assert reason(lambda: fetcher.fetch(f"{URL}down")) == "http_503"
 
 
-class TestOwnHeaders:
+class TestSourceHeaders:
     @pytest.fixture
     def staging(self, network: Network) -> Fetcher:
         return Fetcher(
             network, Scope.of(URL), "Bot", headers={"Authorization": "Basic x", "Cookie": "a=1"}, headers_url=URL
         )
 
-    def test_own_headers_are_sent_only_to_the_sources_host(self, site: HostileSite, staging: Fetcher) -> None:
+    def test_source_headers_are_sent_only_to_the_sources_host(self, site: HostileSite, staging: Fetcher) -> None:
         site.answers["/"] = redirect("/next", "Set-Cookie: b=2")
         site.answers["/next"] = redirect("http://docs.example.com/other")
         site.answers["/other"] = redirect("http://www.example.com:8080/port")
@@ -683,7 +683,7 @@ class TestOwnHeaders:
         assert [asked.headers.get("authorization") for asked in site.asked] == ["Basic x", "Basic x", None, None]
         assert [asked.headers.get("cookie") for asked in site.asked] == ["a=1", "a=1; b=2", None, "b=2"]
 
-    def test_own_headers_follow_an_upgrade_to_https_but_not_a_downgrade(self, network: Network) -> None:
+    def test_source_headers_follow_an_upgrade_to_https_but_not_a_downgrade(self, network: Network) -> None:
         authority = trustme.CA()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("www.example.com").configure_cert(context)
@@ -724,13 +724,13 @@ class TestOwnHeaders:
             {f"X{number}": "1" for number in range(6)},
         ],
     )
-    def test_invalid_own_headers_raise_value_error(self, network: Network, headers: dict[str, str]) -> None:
+    def test_invalid_source_headers_raise_value_error(self, network: Network, headers: dict[str, str]) -> None:
         with pytest.raises(ValueError, match=r".+"):
             check_headers(headers)
         with pytest.raises(ValueError, match=r".+"):
             Fetcher(network, Scope.of(URL), "Bot", headers=headers, headers_url=URL)
 
-    def test_five_own_headers_are_accepted(self) -> None:
+    def test_five_source_headers_are_accepted(self) -> None:
         check_headers({f"X-{number}": "a b\tc" for number in range(5)})
 
 

@@ -136,7 +136,7 @@ class TestRules:
     def test_groups_for_other_user_agents_do_not_apply(self, text: str) -> None:
         assert RobotsRules(text).allows(f"{SITE}/any")
 
-    def test_crawl_delay_of_our_own_group_applies(self) -> None:
+    def test_crawl_delay_of_our_user_agents_group_applies(self) -> None:
         text = "User-agent: *\nCrawl-delay: 5\n\nUser-agent: SiteSearchBot\nCrawl-delay: 0.5\n"
 
         assert RobotsRules(text).crawl_delay == 0.5

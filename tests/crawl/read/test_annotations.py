@@ -38,7 +38,7 @@ def test_annotations_of_other_search_services_set_fields(html: str, field: str, 
     assert page.fields[field] == value
 
 
-def test_our_own_annotations_take_precedence() -> None:
+def test_site_search_annotations_take_precedence() -> None:
     page = read('<meta name="site-search:price" content="6"><meta class="swiftype" name="price" content="5">')
 
     assert page.fields["price"] == "6"

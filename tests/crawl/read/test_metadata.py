@@ -125,7 +125,7 @@ def test_language_comes_from_html_lang_then_header_then_meta_tag(html: str, head
     assert metadata(html, content_language=header).language() == language
 
 
-def test_own_id_of_a_page_is_read_if_it_is_valid() -> None:
+def test_id_that_a_page_declares_is_read_if_it_is_valid() -> None:
     assert metadata('<meta name="site-search:id" content=" harbor-1 ">').id() == "harbor-1"
     assert metadata(f'<meta name="site-search:id" content="{"x" * 513}">').id() is None
     assert metadata('<meta name="site-search:id" content="">').id() is None

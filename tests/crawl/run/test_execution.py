@@ -653,7 +653,7 @@ def test_first_indexed_of_duplicate_pages_stays_until_it_is_deleted(runner: Runn
     assert sorted(runner.documents()) == sorted(["/", copy])
 
 
-def test_two_pages_with_the_same_own_id_are_one_document(runner: Runner, website: Website) -> None:
+def test_two_pages_that_declare_the_same_id_are_one_document(runner: Runner, website: Website) -> None:
     head = '<meta name="site-search:id" content="mine">'
     website.pages = {
         "/": html("Home", links=["/a", "/b"]), "/a": html("A", head=head), "/b": html("B", head=head),

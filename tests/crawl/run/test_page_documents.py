@@ -12,7 +12,7 @@ from schemas.validation.documents import MAX_CUSTOM_FIELDS, MAX_DOCUMENT_BYTES, 
 ADDRESS = "https://example.com/a"
 
 
-def test_document_id_is_the_pages_own_id_or_its_url() -> None:
+def test_document_id_is_the_id_that_the_page_declares_or_its_url() -> None:
     assert document_id(Page("T", "C", id="mine"), ADDRESS) == "mine"
     assert document_id(Page("T", "C"), ADDRESS) == ADDRESS
     assert document_id(Page("T", "C", id="x" * (MAX_ID_LENGTH + 1)), ADDRESS) == ADDRESS

@@ -67,7 +67,7 @@ def test_unchanged_pages_gain_and_lose_the_section_of_their_path(runner: Runner,
     assert section_of(runner)["/docs/a"] is None
 
 
-def test_own_section_of_a_page_replaces_the_section_of_its_path(runner: Runner, website: Website) -> None:
+def test_section_that_a_page_declares_replaces_the_section_of_its_path(runner: Runner, website: Website) -> None:
     website.pages = {f"/docs/{number}": html(f"Page {number}") for number in range(3)}
     website.pages["/"] = html("Home", links=list(website.pages))
     source = runner.add()

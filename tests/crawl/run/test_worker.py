@@ -36,7 +36,7 @@ def test_idle_worker_does_not_wait_for_writers(runner: Runner, monkeypatch: pyte
     Worker(runner.parts, runs_at_once=1).run(until_idle=True)
 
 
-def test_cancelling_a_run_stops_it_promptly(runner: Runner, website: Website) -> None:
+def test_canceling_a_run_stops_it_promptly(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()
     run_id = runner.request(source)

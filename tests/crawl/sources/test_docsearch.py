@@ -56,7 +56,7 @@ def test_plain_configuration_becomes_one_source() -> None:
     assert ignored == ["index_name", "custom_settings.separatorsToIndex", "custom_settings.synonyms", "nb_hits"]
 
 
-def test_start_urls_with_own_selectors_fields_and_ranks_become_sources() -> None:
+def test_start_urls_with_selectors_fields_and_ranks_become_sources() -> None:
     sources, ignored = read(
         start_urls=[
             {"url": f"{BASE}/faq/", "selectors_key": "faq", "tags": ["faq", "help"], "page_rank": 3},

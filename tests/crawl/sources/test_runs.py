@@ -182,7 +182,7 @@ def test_renewing_the_claim_of_a_canceled_run_returns_canceled(database: Databas
     assert renew(database, claimed) is ClaimState.CANCELED
 
 
-def test_cancelling_without_an_open_run_returns_404(database: Database, source: Source) -> None:
+def test_canceling_without_an_open_run_returns_404(database: Database, source: Source) -> None:
     request(database, source)
     end(database, claim(database))
 
@@ -323,7 +323,7 @@ def test_urls_requested_during_a_run_are_queued_when_it_ends(database: Database,
         assert (following.status, following.options) == ("queued", {"urls": ["a", "b"]})
 
 
-def test_cancelling_a_run_cancels_its_follow_up(database: Database, source: Source) -> None:
+def test_canceling_a_run_cancels_its_follow_up(database: Database, source: Source) -> None:
     request(database, source)
     claim(database)
     ask(database, source, "a")

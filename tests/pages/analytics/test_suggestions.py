@@ -55,7 +55,7 @@ def test_hiding_a_suggestion_twice_is_harmless_and_a_full_list_returns_400(perso
     assert settings(museum) == full
 
 
-def test_hiding_a_suggestion_requires_the_csrf_token_and_the_accounts_own_site(
+def test_hiding_a_suggestion_requires_the_csrf_token_and_a_site_of_the_account(
     person: Person, museum: Tenant, stranger: Tenant
 ) -> None:
     person.go(QUERY.format(site=museum.site_id))

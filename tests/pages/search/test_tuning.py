@@ -175,7 +175,9 @@ def test_malformed_tuning_form_returns_400_and_changes_nothing(
     assert settings(bakery)["pinned"] == []
 
 
-def test_tuning_requires_the_sites_own_account_and_csrf_token(person: Person, bakery: Tenant, stranger: Tenant) -> None:
+def test_tuning_requires_the_account_of_the_site_and_a_csrf_token(
+    person: Person, bakery: Tenant, stranger: Tenant
+) -> None:
     form = {"do": "pin", "id": "page-1"}
     path = f"/sites/{bakery.site_id}/try?q=bread"
     assert person.call("POST", path, data=form).status_code == 403

@@ -68,7 +68,7 @@ def test_recorded_event_is_in_analytics_shortly_after_without_an_explicit_flush(
 ) -> None:
     recorder = EventRecorder(recorded.directory, database)
     try:
-        assert GATHER_SECONDS <= 1, "the rest is for the transaction; how long that takes is the machine's affair"
+        assert GATHER_SECONDS <= 1, "of the promised two seconds, one must remain for the transaction"
         recorder.record(search())
         eventually(lambda: stored_queries(database) == ["docs"])
     finally:

@@ -67,4 +67,4 @@ def test_query_id_with_any_changed_character_is_rejected() -> None:
     for place, character in enumerate(made):
         other = LETTERS[LETTERS.index(character) ^ 1]
         assert rejection(made[:place] + other + made[place + 1 :]) == "unknown"
-    assert rejection(made + "=") == "unknown", "one search has one name"
+    assert rejection(made + "=") == "unknown", "a query ID must have only one spelling"

@@ -80,8 +80,8 @@ def ids(backend: TantivyBackend, text: str) -> list[str]:
 def test_changed_schema_requires_a_new_schema_version(backend: TantivyBackend) -> None:
     fill(backend)
     assert FINGERPRINTS.get(SCHEMA_VERSION) == fingerprint(backend), (
-        "What the index holds has changed. Raise SCHEMA_VERSION in backends/embedded/index/schema.py, so that indexes "
-        "are built anew, note the fingerprint here, and write an index of this version with RECORD_INDEX=1."
+        "The contents of indexes have changed: increase SCHEMA_VERSION in backends/embedded/index/schema.py, so that "
+        "indexes are rebuilt, add the fingerprint here, and store an index of this version with RECORD_INDEX=1."
     )
     if os.environ.get("RECORD_INDEX"):
         backend.close()

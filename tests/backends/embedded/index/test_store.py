@@ -174,7 +174,7 @@ def test_closed_store_releases_all_resources_and_can_be_used_again(backend: Tant
         eventually(lambda: set(threading.enumerate()) <= before)
 
 
-def test_writes_made_while_an_index_was_closed_are_found(backend: TantivyBackend, clock: Clock) -> None:
+def test_writes_made_while_an_index_was_closed_are_noticed(backend: TantivyBackend, clock: Clock) -> None:
     (name,) = fill(backend, 1)
     assert total(backend, name) == 1
     clock.now += IDLE_SECONDS
