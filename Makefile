@@ -13,7 +13,8 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 SITE_SEARCH := $(BIN)/site-search
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
-# Variables rather than --constraint, so that the lock file also applies to build dependencies (since pip 25.3, the second one).
+# Variables rather than --constraint, so that the lock file also applies to build dependencies: pip 25.3 and newer read
+# only PIP_BUILD_CONSTRAINT for them.
 PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
 install = @echo "Installing packages: about a minute …"; $(PIP) install --editable '.[$(1)]' || { \
 	echo "Packages could not be installed; see above. The package index must be reachable. Behind a proxy, set HTTPS_PROXY; for your own index, set PIP_INDEX_URL." >&2; exit 1; }

@@ -135,7 +135,7 @@ class Jobs:
             self._runtime.events.start()
 
     def stop(self) -> None:
-        """Stop the threads and write data that is only in memory."""
+        """Stop the threads and flush data that is only in memory."""
         self._stopping.set()
         for thread in self._threads:
             # Bounded, because gunicorn kills a worker that takes too long to stop, and the writes below would be lost.

@@ -279,7 +279,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def delete(self, index: str, ids: Sequence[str]) -> None:
-        """Delete documents and ignore unknown ids. Durability, visibility, and locking are as for :meth:`upsert`.
+        """Delete documents and ignore unknown IDs. Durability, visibility, and locking are as for :meth:`upsert`.
 
         Raises:
             IndexNotFound: The index does not exist.

@@ -252,7 +252,7 @@ def find_sections(
 def _best_sentences(text: str, matches: Sequence[Match]) -> Span:
     """Return the sentences with the most different words, or the part around the first match, or the beginning.
 
-    Of sentences with equally many, prose comes before code and tables.
+    Prose is preferred to code and tables with as many different words.
     """
     best: Span | None = None
     best_value, best_possible = (0, False), (len({word for _, _, word in matches}), True)

@@ -85,7 +85,7 @@ class Preferred:
 
     Attributes:
         field: The field whose value decides.
-        value: The required value, compared without case; ``latest`` selects the highest version in the group, in the
+        value: The required value, ignoring case; ``latest`` selects the highest version in the group, in the
             order of :func:`backends.distinct.version_key`.
     """
 
@@ -237,7 +237,7 @@ class Effects:
         rules: Ids of the rules that apply, in order.
         typed: The visitor's own text if a rule searches for other text; the settings' ``pinned`` and ``hidden`` are
             looked up by it.
-        pinned, hidden: Ids to pin and to exclude, in addition to those of the settings.
+        pinned, hidden: IDs to pin and to exclude, in addition to those of the settings.
         boosts: Additional boosts.
         redirect: URL that a search box opens instead of showing results; ``""`` for none.
         notice: Notice shown above the results: ``text``, and optionally ``url``.

@@ -67,7 +67,7 @@ MAX_SORTED_CHARACTERS = 300
 
 
 def fold_to_sort(text: str) -> str:
-    """Normalize a text for sorting: without case, accents, and surrounding space, and truncated."""
+    """Normalize a text for sorting: folded case, no accents or surrounding space, truncated."""
     folded = text[: 2 * MAX_SORTED_CHARACTERS].strip().casefold()
     if not folded.isascii():
         letters = normalized("NFKD", folded)
@@ -76,7 +76,7 @@ def fold_to_sort(text: str) -> str:
 
 
 def fold_value(text: str) -> str:
-    """Normalize a string for equality: without case and surrounding space, and with composed Unicode."""
+    """Normalize a string for equality: folded case, no surrounding space, composed Unicode."""
     return fold_to_bytes(text).decode()
 
 

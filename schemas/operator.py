@@ -209,7 +209,7 @@ class EngineUsageSchema(Schema):
 
 
 class EngineUsageListSchema(Schema):
-    """All engines of `SEARCH_URL` in their order, then the engines that only sites name."""
+    """The engines of `SEARCH_URL` in order, then engines on which only existing sites are."""
 
     engines = fields.List(fields.Nested(EngineUsageSchema), required=True)
 

@@ -55,7 +55,9 @@ class ExplainedClicksSchema(Schema):
 class ExplainedWordSchema(Schema):
     """A match of a query word in a hit, once per field and word form."""
 
-    word = fields.String(required=True, metadata={"description": "The word as typed, without case and accents."})
+    word = fields.String(
+        required=True, metadata={"description": "The word as typed, in lower case and without accents."}
+    )
     variant = fields.String(required=True, metadata={"description": "The form in the document."})
     kind = fields.String(required=True, metadata={"enum": list(VARIANT_KINDS)})
     field = fields.String(required=True)

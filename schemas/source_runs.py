@@ -85,7 +85,7 @@ class RunListSchema(PagedSchema):
 
 
 class RunPageSchema(Schema):
-    """A URL that was not indexed, and the reason; or an indexed page, and a remark."""
+    """A URL that was not indexed, with the reason, or an indexed page with a remark."""
 
     url = fields.String(required=True)
     reason = fields.String(required=True)
@@ -93,7 +93,7 @@ class RunPageSchema(Schema):
     found_on = fields.List(
         fields.String(), metadata={"description": "The page, sitemap, or feed that first linked to it, if any."}
     )
-    document = fields.String(metadata={"description": "Of a duplicate, the ID of the document with the same text."})
+    document = fields.String(metadata={"description": "For a duplicate, the ID of the document with the same text."})
 
 
 class PageLookupQuerySchema(QuerySchema):

@@ -23,7 +23,7 @@ from backends.filters import OneOf
 from schemas.related_pages import PageListSchema, PopularPagesQuerySchema, RelatedPagesQuerySchema
 from schemas.validation.keys import Scope
 
-blp = ApiBlueprint("related-pages", __name__, description="Pages about the same thing, and pages that visitors click.")
+blp = ApiBlueprint("related-pages", __name__, description="Pages on the same topic, and popular pages.")
 
 CACHE_CONTROL = "private, max-age=300"
 """Browsers may reuse a list for five minutes. Shared caches may not, since they don't check keys."""
@@ -45,7 +45,7 @@ _POPULAR_PARAMETERS = frozenset(PopularPagesQuerySchema().load_fields)
 @blp.arguments(RelatedPagesQuerySchema, location="query")
 @blp.response(200, PageListSchema)
 def list_related_pages(parameters: dict[str, Any]) -> Response:
-    """List pages about the same thing as a page; empty if there is none. Never charged as a search."""
+    """List the pages on the same topic as a page; empty if there are none. Never charged as a search."""
     site = choose_searched_site(current_caller(), parameters["site_id"])
     id, url = parameters["id"], parameters["url"]
     page = OneOf("id", (id,)) if url is None else possible_urls(site, url)

@@ -30,7 +30,7 @@ DOCSEARCH_HIGHLIGHT = Highlight(
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """The requested format of the hits of pages. Field names are the service's, apart from ``objectID``.
+    """The requested format of page hits. Field names are the service's, apart from ``objectID``.
 
     Attributes:
         retrieved: Fields of a hit; ``None`` for all except :attr:`omitted`.

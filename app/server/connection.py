@@ -77,7 +77,7 @@ class Socket(socket.socket):
         self.deadline = time.monotonic() + seconds
 
     def _progress(self, count: int) -> None:
-        """Extend the deadline after progress, at most to ``PATIENCE_SECONDS`` from now."""
+        """Extend the deadline after ``count`` bytes, but not beyond ``PATIENCE_SECONDS`` from now."""
         # Progress earns time. A client that sends a byte now and then therefore runs out of it.
         self.deadline = min(time.monotonic() + PATIENCE_SECONDS, self.deadline + count / MIN_BYTES_PER_SECOND)
 

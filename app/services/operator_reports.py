@@ -79,7 +79,7 @@ class EngineUsage:
 
 
 def list_engine_usage(session: Session, engines: Engines) -> list[EngineUsage]:
-    """Return all engines of SEARCH_URL in their order, then the engines that only sites name."""
+    """Return the engines of SEARCH_URL in order, then engines on which only existing sites are."""
     rows = session.execute(
         select(Site.engine, func.count(), func.sum(Site.document_count))
         .where(Site.deleted_at.is_(None), Site.searched_sites.is_(None))

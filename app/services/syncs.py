@@ -44,7 +44,7 @@ ALWAYS_REMOVED = 10
 """Number of documents that may always be removed, regardless of their share of the source."""
 
 MAX_SYNCS = 100
-"""Maximum number of a site's concurrent running syncs, and of its remembered ended syncs."""
+"""Maximum number of running syncs per site, and of ended syncs that are remembered."""
 
 SWEEP_STEP = 1_000
 """Maximum number of documents removed in one transaction."""

@@ -34,7 +34,7 @@ _NO_SLUG = re.compile(r"[^\w\- ]")
 
 
 def mark_headings(node: Node, *, slugs: bool = False) -> None:
-    """Mark the headings with an anchor in a part of a page, for :func:`take_sections`. ARIA's headings become elements.
+    """Mark the headings that have an anchor, for :func:`take_sections`. ARIA headings become ``h1`` to ``h6`` elements.
 
     The anchor is the ``id`` of the heading; otherwise, the anchor of an ``a`` in it or directly before it; otherwise,
     the ``id`` of the ``section``, ``div``, or ``article`` whose first heading it is.

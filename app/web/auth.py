@@ -230,7 +230,7 @@ def _find_key_error(runtime: Runtime, credentials: Credentials, key: KeyRecord) 
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
-    """Whether the account's keys are blocked until its owner confirms the email address; never without email."""
+    """Whether keys are blocked until the account's owner confirms the email address; never if email is not set up."""
     return account.confirm_by is not None and runtime.settings.sends_email and account.confirm_by <= now()
 
 

@@ -55,10 +55,9 @@ _LINKING_LETTERS = {
 
 
 def compound_languages(languages: Iterable[str]) -> Sequence[str]:
-    """Return the languages of documents in which to look for closed compounds, given the languages of a query.
+    """Return the document languages in which a query can find closed compounds.
 
-    These are the query's languages with closed compounds, and :data:`UNKNOWN`; none if the query is only in other
-    languages.
+    ``["de", "en"]`` -> ``("de", UNKNOWN)``; ``["en"]`` -> ``()``, because English has no closed compounds.
     """
     all_languages = tuple(languages)
     compounding = tuple(code for code in all_languages if code in _LINKING_LETTERS)

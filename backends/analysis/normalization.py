@@ -129,7 +129,7 @@ _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\xb4\xb6-\xbb\xbf-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
     "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2115\u2117-\u2125\u2127-\u2129\u212c-\u214f\u218a-\u2328\u232b-\u25ff\u27c0-\u2adb\u2add-\u2cee]"
 )
-"""Everything except Latin letters and signs that composition leaves unchanged; includes unspaced scripts and emoji."""
+"""All characters except Latin letters and signs that composition never changes. Includes unspaced scripts, emoji."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}{_EMOJI_LETTERS}]")
 
 ANALYZER = (

@@ -125,7 +125,7 @@ def first_of_each(hits: Iterable[EngineHit], field: str) -> list[EngineHit]:
 
 
 def in_order_of(ids: Sequence[str], hits: Iterable[EngineHit]) -> list[EngineHit]:
-    """Return the hits with these ids, in the order of the ids; ids without a hit are skipped."""
+    """Return the hits with these IDs, in the order of ``ids``; IDs without a hit are skipped."""
     by_id = {hit["id"]: hit for hit in hits}
     return [by_id[id] for id in ids if id in by_id]
 

@@ -84,7 +84,7 @@ class CompiledQuery:
         return {**self.query(page=page, hits=hits, extra_filters=extra_filters), **options}
 
     def values_query(self, names: Iterable[str], *, hits: int, extra_filters: Sequence[str]) -> dict[str, Any]:
-        """Return a query that returns only ids and some fields of the hits."""
+        """Return a query that returns only IDs and some fields of the hits."""
         fields = list(dict.fromkeys(["id", *map(attribute, names)]))
         return {**self.query(page=1, hits=hits, extra_filters=extra_filters), "attributesToRetrieve": fields}
 
@@ -222,7 +222,7 @@ def attribute(name: str) -> str:
 
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
-    """Return a filter for documents with these ids, or for all others."""
+    """Return a filter for documents with these IDs, or for all others."""
     return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(id)) for id in ids)}]'
 
 

@@ -1,1 +1,1 @@
-"""The common part of the search servers: HTTP, URLs, ids, responses."""
+"""The common part of the search servers: HTTP, URLs, IDs, responses."""

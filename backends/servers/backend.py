@@ -176,7 +176,7 @@ def _lock_name(index: str) -> str:
 
 
 def engine_ids(ids: Sequence[str]) -> list[str]:
-    """Return the server's own keys of documents with these ids, without duplicates."""
+    """Return the server's own keys of documents with these IDs, without duplicates."""
     return list(dict.fromkeys(map(encode_id, ids)))
 
 

@@ -1,4 +1,4 @@
-"""Documents in the form that server engines accept: ids, values that keep their order and equality, and batches."""
+"""Documents in the form that server engines accept: IDs, values that keep their order and equality, and batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def number_in_order(ordered: int) -> float:
 
 
 def sort_text(text: str) -> str:
-    """Return ASCII text that sorts like the beginning of ``text`` without case and accents; never empty."""
+    """Return ASCII text that sorts like the beginning of ``text``, ignoring case and accents; never empty."""
     # In hexadecimal, since servers sort text by their own rules. The prefix keeps the text from being empty, which they
     # would treat as missing.
     return "0" + fold_to_sort(text)[:_SORT_CHARACTERS].encode().hex()
@@ -86,15 +86,15 @@ def text_term(field: str, value: str) -> str:
 
 
 def number_term(field: str, value: int | float) -> str:
-    """Return the token of a number; 5 and 5.0 have the same one."""
+    """Return the token of a number; 5 and 5.0 have the same token."""
     whole = isinstance(value, int) or value.is_integer()
     return term(field, "number", str(int(value)) if whole else repr(float(value)))
 
 
 def facet_token(text: str) -> str:
-    """Encode ``text`` in letters and digits, in words of at most 96; :func:`facet_text` decodes it.
+    """Encode ``text`` as words of at most 96 letters and digits; :func:`facet_text` decodes it.
 
-    Texts longer than 400 bytes are truncated, and share a facet value with texts of the same beginning.
+    Texts are truncated to 400 bytes, so longer texts with the same beginning share a facet value.
     """
     digits = "v" + text.encode()[:_FACET_BYTES].decode(errors="ignore").encode().hex()
     return " ".join(digits[offset : offset + _TOKEN_CHARACTERS] for offset in range(0, len(digits), _TOKEN_CHARACTERS))

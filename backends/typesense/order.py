@@ -164,7 +164,7 @@ def _preferred(
     groups: Sequence[tuple[str | None, str]],
     pins: Sequence[str],
 ) -> list[tuple[str, str]]:
-    """Return the ids of the preferred hits, each with the id of the hit that it replaces; pinned hits stay."""
+    """Return the IDs of the preferred hits, each with the ID of the hit that it replaces; pinned hits stay."""
     preferred = preference(query)
     if preferred is None or not compiled.preferred:
         return [(id, id) for _, id in groups]

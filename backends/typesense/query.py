@@ -102,7 +102,7 @@ class CompiledQuery:
         ]
 
     def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
-        """Return a search that returns only ids and values of hits."""
+        """Return a search that returns only IDs and values of hits."""
         search = self.search(page=page, per_page=per_page, pins=pins, facet_values=facet_values)
         fields = ",".join(name for name in ("_id", self.distinct, self.preferred, *self.deciding) if name)
         return {**search, "include_fields": fields, "highlight_fields": "none"}

@@ -255,7 +255,7 @@ def _id_facet(ask: Ask, compiled: CompiledQuery) -> dict[str, int]:
 
 
 def _existing_pins(ask: Ask, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
-    """Return the pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
+    """Return the pinned IDs that exist and pass the filter; Typesense would show all, with gaps for the others."""
     pins = query.pinned
     if not pins:
         return ()

@@ -261,7 +261,7 @@ class Cookies:
 
         Args:
             url: The URL of the response.
-            set_cookies: The values of its headers ``Set-Cookie``.
+            set_cookies: The values of its ``Set-Cookie`` headers.
         """
         if not set_cookies:
             return

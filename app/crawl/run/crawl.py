@@ -79,7 +79,7 @@ def read_pages(state: RunState) -> None:
     """Read the waiting pages and the pages that they lead to.
 
     Raises:
-        RunInterrupted, RunCancelled, RunLost: The run was stopped.
+        RunInterrupted, RunCanceled, RunLost: The run was stopped.
         ApiError: 404 for the site or the sync; 403 when the site is paused.
     """
     current = _Pass(ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl"))

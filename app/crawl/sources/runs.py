@@ -143,7 +143,7 @@ def _widened(options: Mapping[str, Any] | None, urls: Sequence[str] | None) -> d
 def follow_run(session: Session, source: Source, run: SourceRun) -> None:
     """Queue the run that was requested during a run that has ended.
 
-    Cancelling a run discards earlier requests; requests made while it stops are queued.
+    Canceling a run discards earlier requests; requests made while it stops are queued.
 
     Args:
         source: The source, locked by the caller.

@@ -1,4 +1,4 @@
-"""Figures of analytics, as text, with small lines as coordinates for inline SVG."""
+"""Analytics figures as text, and sparklines as coordinates for inline SVG."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)
 
 Marked = Sequence[tuple[bool, str]]
-"""Pieces of a text, each with whether it is a match."""
+"""Pieces of a text; the boolean says whether the piece is a match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "other_host": Explanation(
         "on another host",
         "The URL leads to a host that doesn’t belong to this site.",
-        "To index the other host, add it as a site of its own.",
+        "To index the other host, add it as a separate site.",
     ),
     "excluded": Explanation(
         "excluded",

@@ -42,7 +42,7 @@ class CodeUse(Enum):
 
 
 def begin(member: Member, secret: str) -> pyotp.TOTP:
-    """Begin to set up an app. Nothing changes until its first code is entered.
+    """Begin setting up an authenticator app. Nothing changes until its first code is entered.
 
     Args:
         member: A locked member.

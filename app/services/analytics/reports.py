@@ -41,7 +41,7 @@ class QueryCount:
     """A query in normal form with its counts.
 
     Attributes:
-        count: Number of searches that ranks the query in its list, for example searches without results.
+        count: Number by which the list is sorted, for example searches without results.
         clicks: Clicks on its results.
         clicked_searches: Searches with at least one click.
         positioned_clicks: Clicks with a reported position.

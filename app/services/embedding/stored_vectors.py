@@ -46,9 +46,9 @@ def prefix_of(model: str) -> str:
 
 
 def models_of(model: str, dimension: int) -> tuple[str, str]:
-    """Return the identities in SQL of all comparable vectors.
+    """Return the two identities under which SQL stores vectors of this model and dimension.
 
-    The second identity is of rows from earlier releases, which have a single vector for the beginning of the document.
+    Rows from earlier releases have the second identity, and a single vector for the beginning of the document.
     These rows are used until they have been replaced.
     """
     return model_of(model, dimension), f"{model}:{dimension}"

@@ -225,7 +225,7 @@ class Indexer:
             sleep(RESTORE_POLL_SECONDS)
 
     def fail_if_empty(self, site_id: int) -> None:
-        """Check whether a missing index would contain any documents.
+        """Raise if the site has no documents, so that a missing index is as good as an empty one.
 
         Raises:
             NothingToFind: The site has no documents.

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class MixedOrder:
-    """Orders the hits of sentences on sites with semantic search.
+    """Orders hits by words and meaning if the query is a sentence and the site has semantic search.
 
     Args:
         embedder: Computes the vectors of queries.

@@ -1,4 +1,4 @@
-"""Related pages: finding a page by its ID or URL, and the pages about the same thing."""
+"""Related pages: finding a page by its ID or URL, and the pages on the same topic."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_related_pages(searcher: Searcher, site: SiteRecord, page: OneOf, limit:
 
 
 def _find_related(searcher: Searcher, site: SiteRecord, page: OneOf, query: SearchQuery) -> Sequence[Hit] | None:
-    """Return the related pages; ``None`` if the site, or each site of a collection, does not have the page."""
+    """Return the related pages; ``None`` if neither the site nor any site of the collection has the page."""
     if site.searched_sites is not None:
         condition = portable_condition(query)
         for searched in site.searched_sites:

@@ -106,7 +106,7 @@ class Searcher:
         mixed_order: MixedOrder | None = None,
         fanout: Fanout | None = None,
     ):
-        """``mixed_order`` orders the hits of sentences; ``None`` without an embedder."""
+        """``mixed_order`` also ranks by meaning if the query is a sentence; ``None`` without an embedder."""
         self._engines = engines
         self._indexer = indexer
         self._events = events

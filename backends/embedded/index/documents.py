@@ -161,7 +161,7 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 
 
 def sort_text(value: str | int | float | bool) -> str:
-    """Return text that sorts like a value: numbers by size, then other values without case and accents."""
+    """Return a text that sorts like the value: numbers by size, then other values, ignoring case and accents."""
     if isinstance(value, str):
         return f"1{fold_to_sort(value)}"
     if isinstance(value, bool):

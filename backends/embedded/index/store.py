@@ -66,7 +66,7 @@ _MAX_CLOSING_SECONDS = 2.0
 """Time within which the kernel closes the files of a killed process."""
 
 MAX_UNCHECKED_DELETES = 20
-"""Maximum number of ids that are deleted without checking whether they exist."""
+"""Maximum number of IDs that are deleted without checking whether they exist."""
 
 SMALL_HEAP = 15_000_000
 """Size in bytes of a small writer heap, the minimum that tantivy accepts."""
@@ -86,7 +86,7 @@ class Conversion:
     """The conversion of a write's documents, which may begin while the write waits for its lock.
 
     Args:
-        documents: Documents with distinct ids.
+        documents: Documents with distinct IDs.
     """
 
     def __init__(self, documents: Sequence[Document]):
@@ -169,13 +169,13 @@ class WriteTransaction:
     conversion: Conversion
 
     def put(self) -> None:
-        """Add the documents with which the write was begun, replacing documents with the same ids."""
+        """Add the documents with which the write was begun, replacing documents with the same IDs."""
         self.remove([document.id for document in self.conversion.documents])
         for entry in self.conversion.entries(self.dynamic_columns):
             self.writer.add_document(entry)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Delete the committed documents with these ids."""
+        """Delete the committed documents with these IDs."""
         if len(ids) > MAX_UNCHECKED_DELETES:
             # To delete an id, tantivy searches every segment, which costs far more than checking that the id is new.
             self.index.reload()

@@ -95,7 +95,7 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
 
 
 def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking, whole: str) -> str:
-    """Return one of :data:`backends.base.VARIANT_KINDS`; ``whole`` is the query's words as one word."""
+    """Classify a variant as one of :data:`backends.base.VARIANT_KINDS`. ``whole`` is all query words, joined."""
     typed = term.query_term.terms
     if variant.is_closed_compound:
         return "compound"

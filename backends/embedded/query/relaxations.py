@@ -237,8 +237,8 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
 def _passage_weights(terms: Sequence[ResolvedTerm]) -> dict[int, float]:
     """Return the weight of each word of a passage, by number: the rarer the word, the higher.
 
-    ``how often do i grease the bearing``: the second word names what is asked for, which an answer replaces by a value.
-    If no page has it, it weighs as much as the others on average, instead of most.
+    In ``how often do i grease the bearing``, an answer contains a value (*weekly*) instead of ``often``. If no page has
+    the second word, its weight is at most the average of the others, although it is the rarest.
     """
     weights = {number: term.idf**_RARITY for number, term in enumerate(terms) if term.required}
     others = [weight for number, weight in weights.items() if number != 1]

@@ -377,7 +377,7 @@ class _Resolver:
                 yield second, variants
 
     def _joined(self, parsed: ParsedQuery, text: str) -> Iterator[Sequence[str]]:
-        """For each word, the forms without separators of the longer word, or of the whole query, that contains it."""
+        """For each query term, yield the indexed words that join its parts, or all words: ``wi-fi`` -> ``["wifi"]``."""
         terms = parsed.query_terms
         whole = ["".join(term.term for term in terms)] if self._may_be_one_word(parsed) else []
         number = whole[0] if whole else terms[0].term if len(terms) == 1 else ""

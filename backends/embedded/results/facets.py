@@ -239,7 +239,7 @@ def count_facets(
 
 
 def _first_ids(snapshot: Snapshot, query: tantivy.Query, limit: int) -> list[str]:
-    """Return the first ids in sort order."""
+    """Return the first IDs in sort order."""
     column, frequency = sort_column(ID), snapshot.searcher.doc_freq
     aggregation = {"terms": {"field": column, "size": limit, "segment_size": limit, "order": BY_NAME}}
     sorted_ids: list[tuple[str, int, int, str]] = []

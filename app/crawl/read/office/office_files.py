@@ -145,7 +145,7 @@ def _package_of(archive: Archive) -> str:
 
 
 def read_epub(archive: Archive, package: str) -> str:
-    """Return the main text of a book's chapters in their order, without the table of contents.
+    """Return the main text of a book's chapters in order, without the table of contents.
 
     Raises:
         NotIndexed: A part is broken, encrypted, or too large.

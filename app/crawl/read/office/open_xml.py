@@ -272,7 +272,7 @@ class Workbook:
 
 
 def read_xlsx(archive: Archive, part: str, text: FlowingText) -> None:
-    """Read the visible sheets in their order: the name of each, then its rows.
+    """Read the visible sheets in order: each sheet's name, then its rows.
 
     Raises:
         NotIndexed: A part is broken or too large.
