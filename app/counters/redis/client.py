@@ -59,7 +59,7 @@ class Connections:
         Raises:
             CountersUnavailable: The command was not executed: not sent, or rejected.
             ResponseLost: It is unknown whether the command was executed.
-            NoScriptError: The server does not have the script.
+            redis.exceptions.NoScriptError: The server does not have the script.
         """
         if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
             raise CountersUnavailable(f"The counter store at {self.address} is unavailable.")

@@ -74,7 +74,7 @@ def write_batch(state: RunState) -> bool:
 
     Raises:
         RunLost: Another process has the run; the second transaction was rolled back.
-        RunInterrupted, RunCancelled: The run was stopped while the database or the engine was unavailable.
+        RunInterrupted, RunCanceled: The run was stopped while the database or the engine was unavailable.
         ApiError: 404 for the site or the sync; 403 when the site is paused.
     """
     outcomes = list(state.batch.outcomes.values())

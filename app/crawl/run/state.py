@@ -116,7 +116,7 @@ class RunControl:
         """Check that the run was not stopped.
 
         Raises:
-            RunInterrupted, RunCancelled, RunLost: The run was stopped.
+            RunInterrupted, RunCanceled, RunLost: The run was stopped.
         """
         if self._ended.is_set():
             raise self._signal
@@ -125,7 +125,7 @@ class RunControl:
         """Sleep for some seconds, or until the run is stopped.
 
         Raises:
-            RunInterrupted, RunCancelled, RunLost: The run was stopped.
+            RunInterrupted, RunCanceled, RunLost: The run was stopped.
         """
         if self._ended.wait(seconds):
             raise self._signal
@@ -134,7 +134,7 @@ class RunControl:
         """Call ``step`` until it succeeds, with growing pauses while the database or the engine is unavailable.
 
         Raises:
-            RunInterrupted, RunCancelled, RunLost: The run was stopped during a pause.
+            RunInterrupted, RunCanceled, RunLost: The run was stopped during a pause.
         """
         failures = 0
         while True:
@@ -277,6 +277,6 @@ class RunState:
         """Return ``step(state, …)``; call it again while the database or the engine is unavailable.
 
         Raises:
-            RunInterrupted, RunCancelled, RunLost: The run was stopped during a pause.
+            RunInterrupted, RunCanceled, RunLost: The run was stopped during a pause.
         """
         return self.control.retry(lambda: step(self, *args, **kwargs))
