@@ -198,19 +198,19 @@ class SearchSettings:
     Attributes:
         language: ISO 639-1 code of the site's documents; ``None`` to detect the language of each document.
         synonyms: Groups of words or phrases with the same meaning, and one-way synonyms.
-        stop_words: Words that need not match; ``None`` for the language's own list.
-        pinned: Normal form of a query to the ids pinned to the top for it, in order.
-        hidden: Normal form of a query to the ids excluded from its results.
-        weights: Field (``title``, ``excerpt``, ``content``) to its factor; 1.0 for fields that are missing here.
+        stop_words: Words that need not match; ``None`` for the language's list.
+        pinned: Maps the normal form of a query to the IDs of its pinned documents, in order.
+        hidden: Maps the normal form of a query to the IDs of documents that it must not find.
+        weights: Maps ``title``, ``excerpt``, and ``content`` to their factors; 1.0 for missing fields.
         distinct: Default for :attr:`SearchQuery.distinct`; ``""`` for none. A field that no document has is ignored.
         preferred: Chooses the hit of each distinct value; ``None`` for the best. No effect without ``distinct``.
-        learned: Normal form of a query to ids and the number of positions, 0 to 3, that each document may rise for the
-            query because of its clicks. The service applies it, on every engine.
+        learned: Maps the normal form of a query to IDs and how many positions, 0 to 3, clicks may move each document up.
+            The service applies it, on every engine.
         boosts: Boosts applied to every search.
-        rank_field: Field with each document's own rank, -5 to 5; ``""`` for none.
+        rank_field: Field with each document's rank, -5 to 5; ``""`` for none.
         recency: Preference for newer documents; ``None`` for the engine's default.
         answers: Whether a question gets the passage that answers it. The service selects the passage.
-        semantic: Whether the hits of sentences are also ranked by meaning. The service does this, on every engine.
+        semantic: Whether hits are also ranked by meaning if the query is a sentence. The service does this, on every engine.
     """
 
     language: str | None = None
@@ -365,7 +365,7 @@ class SearchQuery:
 
     @property
     def learned(self) -> Mapping[str, float]:
-        """Number of positions that documents may rise, by id; empty if the query sorts or pins documents."""
+        """Number of positions that documents may rise, by ID; empty if the query sorts or pins documents."""
         if not self.settings.learned or not self.limit or self.sort or self.pinned:
             return {}
         return self.settings.learned.get(normal_form(self.typed), {})

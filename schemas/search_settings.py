@@ -36,7 +36,7 @@ WEIGHTED_FIELDS = TEXT_FIELDS
 
 
 class HiddenSuggestion(NormalText):
-    """A glob of texts in normal form."""
+    """A pattern of suggestions to hide, in normal form; ``*`` matches any text."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)

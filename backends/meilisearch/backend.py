@@ -55,7 +55,7 @@ class MeilisearchBackend(ServerBackend):
         sections=everywhere("titles are searched; chosen for the hits of the page"),
         distinct=everywhere("``distinct``, or grouped in their final order (order.py) with ranks or lists"),
         effects=everywhere("hidden documents in ``filter``; pinned ones fetched first; boosts in order.py"),
-        explain=everywhere("``showRankingScoreDetails`` of the hits, also of those read by id"),
+        explain=everywhere("``showRankingScoreDetails`` of the hits, also of those read by ID"),
         answers=everywhere("passages are found in the hits of the page"),
         returned_fields=everywhere("selected when the hits of the page are built"),
         scored=everywhere("from _rankingScore"),

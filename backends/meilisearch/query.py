@@ -104,7 +104,7 @@ class CompiledQuery:
         return query
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Any]:
-        """Return a query for whole documents by id; searches for the words only if the hits are to be explained."""
+        """Return a query for whole documents by ID; searches for the words only if the hits are to be explained."""
         query = self.query(page=1, hits=max(1, len(ids)), extra_filters=[with_ids(ids)])
         return query if "showRankingScoreDetails" in query else {**query, "q": ""}
 

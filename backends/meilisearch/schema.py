@@ -172,7 +172,7 @@ def blank_token(field: str) -> str:
 
 
 def id_token(document_id: str) -> str:
-    """Return the token for exact comparison of an id."""
+    """Return the token for exact comparison of an ID."""
     return term("id", "exact", document_id)
 
 

@@ -72,7 +72,7 @@ class TypesenseBackend(ServerBackend):
         sections=everywhere("titles in ``query_by``; chosen for the hits of the page"),
         distinct=everywhere("hits are read and grouped in their final order (order.py)"),
         effects=everywhere("pins and hidden documents in the request; boosts in order.py"),
-        explain=everywhere("``text_match`` of the hits, also of those read by id"),
+        explain=everywhere("``text_match`` of the hits, also of those read by ID"),
         answers=everywhere("passages are found in the hits of the page"),
         returned_fields=everywhere("selected when the hits of the page are built"),
         scored=everywhere("from text_match"),

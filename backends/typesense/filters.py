@@ -6,7 +6,7 @@ emptiness are tested with the tokens in ``_terms``, comparisons with the 64-bit 
 that the service has checked, tokens of letters and digits, and integers; never a caller's value.
 
 Some filters in Typesense's own syntax must not reach it: filters on the adapter's own fields, and filters that make
-Typesense 0.24.1 hang, which parses whole numbers without checking that they fit into 64 bits, and takes an id of only
+Typesense 0.24.1 hang, which parses whole numbers without checking that they fit into 64 bits, and takes an ID of only
 backticks as a value.
 """
 
@@ -166,7 +166,7 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
         if field.strip() == "id":
             if not value.lstrip(" =!").strip("` ") and "`" in value:
                 position = start + expression.index("`")
-                raise BackendRejected("filters", "Expected an id between the backticks.", position=position)
+                raise BackendRejected("filters", "Expected an ID between the backticks.", position=position)
         elif types.get(field.strip()) not in _HARMLESS:
             for number in _WHOLE_NUMBER.finditer(expression):
                 if len(number[0]) > 1000 or int(number[0]) not in INT64:

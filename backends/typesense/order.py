@@ -2,7 +2,7 @@
 
 Typesense's hits have no scores to multiply, only classes of equally good matches. Version 0.24 can group hits, but it
 puts all documents without a value into one group, counts groups in facets, and always shows the best hit of a group. So
-hits are grouped here by their ids and values, and Typesense counts groups only if there are too many hits to read.
+hits are grouped here by their IDs and values, and Typesense counts groups only if there are too many hits to read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def find_page_hits(
     """Return the hits of a page: one per value, or all hits in a search that is not distinct.
 
     Args:
-        pins: The pinned ids that exist, which Typesense puts first.
+        pins: The pinned IDs that exist, which Typesense puts first.
         ask: Runs searches.
         order: Reorders hits.
     """
@@ -130,7 +130,7 @@ def find_page_hits(
 
 
 def read_page_hits(page: PageHits, compiled: CompiledQuery, ask: Ask, *, explain: bool = False) -> dict[str, Result]:
-    """Return Typesense's hits of the page, and the best hit, by id; with match details if ``explain``."""
+    """Return Typesense's hits of the page, and the best hit, by ID; with match details if ``explain``."""
     ids = dict.fromkeys([*page.ids, *([] if page.best is None else [page.best])])
     if not ids:
         return {}

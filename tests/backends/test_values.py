@@ -32,7 +32,7 @@ def test_filter_accepts_unix_seconds_as_a_date() -> None:
     assert parse_filter_instant("1e300") is None
 
 
-def test_values_compare_without_case_and_numbers_have_one_spelling() -> None:
+def test_comparisons_ignore_case_and_numbers_have_one_spelling() -> None:
     assert fold_value(" STRASSE ") == fold_value("straße")
     assert fold_value("cafe\u0301") == fold_value("CAFÉ")
     assert fold_value("cafe") != fold_value("café")

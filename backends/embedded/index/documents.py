@@ -253,7 +253,7 @@ def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
 
 
 def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
-    """Return the time of each document's last change, by id."""
+    """Return the time of each document's last change, by ID."""
     if searcher.num_docs == 0:
         return {}
     hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits

@@ -177,7 +177,7 @@ class WriteTransaction:
     def remove(self, ids: Sequence[str]) -> None:
         """Delete the committed documents with these IDs."""
         if len(ids) > MAX_UNCHECKED_DELETES:
-            # To delete an id, tantivy searches every segment, which costs far more than checking that the id is new.
+            # To delete an ID, tantivy searches every segment, which costs far more than checking that the ID is new.
             self.index.reload()
             searcher = self.index.searcher()
             ids = [id for id in ids if searcher.doc_freq(ID, id)]
