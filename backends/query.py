@@ -204,13 +204,13 @@ class SearchSettings:
         weights: Maps ``title``, ``excerpt``, and ``content`` to their factors; 1.0 for missing fields.
         distinct: Default for :attr:`SearchQuery.distinct`; ``""`` for none. A field that no document has is ignored.
         preferred: Chooses the hit of each distinct value; ``None`` for the best. No effect without ``distinct``.
-        learned: Maps the normal form of a query to IDs and how many positions, 0 to 3, clicks may move each document up.
+        learned: Maps the normal form of a query to IDs and positions, 0 to 3, by which clicks move documents up.
             The service applies it, on every engine.
         boosts: Boosts applied to every search.
         rank_field: Field with each document's rank, -5 to 5; ``""`` for none.
         recency: Preference for newer documents; ``None`` for the engine's default.
         answers: Whether a question gets the passage that answers it. The service selects the passage.
-        semantic: Whether hits are also ranked by meaning if the query is a sentence. The service does this, on every engine.
+        semantic: Whether hits are also ranked by meaning if the query is a sentence. The service does this.
     """
 
     language: str | None = None
