@@ -12,6 +12,7 @@ from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.models import Site
 from app.operations import change
+from app.operations import collections as collection_operations
 from app.operations import keys as key_operations
 from app.runtime import runtime
 from app.services import collections
@@ -73,8 +74,7 @@ def list_collections(page: dict[str, Any]) -> dict[str, Any]:
 @blp.response(201, CollectionAnswerSchema)
 def create_collection(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a collection of 1 to 10 sites."""
-    engine = runtime().engines.default.identity
-    collection = change(runtime(), current_caller(), collections.create_collection, engine, fields)
+    collection = collection_operations.create_collection(runtime(), current_caller(), fields)
     return _changed(collection), 201, {"Location": f"/api/collections/{collection.id}"}
 
 

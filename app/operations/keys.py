@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from app.models import Key
 from app.operations import change
 from app.runtime import Runtime
+from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
-"""The key that is created with a site."""
+"""The key that is created with a site, and with a collection."""
 
 
 def create_key(
@@ -26,6 +29,19 @@ def create_key(
     limits, secret = caller.account.limits, runtime.settings.secret_key
     return change(
         runtime, caller, keys.create_key, limits, secret, site_id, **fields,
+        caller_rights=caller.rights, of_collection=of_collection,
+    )  # fmt: skip
+
+
+def add_box_key(
+    session: Session, runtime: Runtime, caller: Caller, site_id: int, *, of_collection: bool = False
+) -> None:
+    """Create a public key for the search box of a new site or collection, unless the plan allows no more keys."""
+    account = caller.account
+    if account.limits.keys is not None and sites.count_keys(session, account.id) >= account.limits.keys:
+        return
+    keys.create_key(
+        session, account.id, account.limits, runtime.settings.secret_key, site_id, **BOX_KEY,
         caller_rights=caller.rights, of_collection=of_collection,
     )  # fmt: skip
 

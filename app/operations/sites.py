@@ -10,10 +10,9 @@ from app.crawl.sources.sources import forget_contents_of_site
 from app.models import Site
 from app.operations import changing
 from app.operations.attempts import counting
-from app.operations.keys import BOX_KEY
+from app.operations.keys import add_box_key
 from app.runtime import Runtime
 from app.services import sites
-from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
 from app.services.usage.daily_usage import recording_documents
@@ -60,11 +59,8 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
         changing(runtime, caller) as session,
     ):
         site = sites.create_site(session, account.id, account.limits, engine.identity, **fields)
-        if with_box_key and (
-            account.limits.keys is None or sites.count_keys(session, account.id) < account.limits.keys
-        ):
-            secret, rights = runtime.settings.secret_key, caller.rights
-            keys.create_key(session, account.id, account.limits, secret, site.id, **BOX_KEY, caller_rights=rights)
+        if with_box_key:
+            add_box_key(session, runtime, caller, site.id)
         return site
 
 

@@ -13,6 +13,7 @@ from app.pages import (
     accounts,
     audit_log,
     clicks,
+    collections,
     dashboard,
     docs,
     docs_search,
@@ -38,7 +39,7 @@ from app.pages.operator import accounts as operator_accounts
 from app.pages.operator import charts as operator_charts
 from app.pages.operator import health as operator_health
 from app.pages.operator.access import OPERATING, enter_code
-from app.pages.search.preview import charges_search, show_search_preview, tune_search
+from app.pages.search.preview import charges_search, show_collection_preview, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
 from app.services.accounts import emails
@@ -98,6 +99,17 @@ PAGES: dict[str, View] = {
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
     "search-settings.forget_clicks": clicks.forget_clicks,
     "imports.import_file": imports.import_file,
+    "collections.list_collections": collections.list_collections,
+    "collections.create_collection": collections.create_collection,
+    "collections.show_collection": collections.show_collection,
+    "collections.update_collection": collections.update_collection,
+    "collections.delete_collection": collections.delete_collection,
+    "collections.list_keys": keys.for_collection(keys.list_keys),
+    "collections.create_key": keys.for_collection(keys.create_key),
+    "collections.show_key": keys.for_collection(keys.show_edit_form),
+    "collections.update_key": keys.for_collection(keys.update_key),
+    "collections.delete_key": keys.for_collection(keys.delete_key),
+    "collections.rotate_key": keys.for_collection(keys.rotate_key),
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
     "keys.show_key": keys.show_edit_form,
@@ -140,9 +152,13 @@ _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
 _BOX = OperationPolicy(MANAGING, Scope.KEYS, has_page=True)
 _DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
 _SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
+_COLLECTIONS = OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True, role=Role.EDITOR)
+_COLLECTION_KEYS = OperationPolicy(MANAGING, Scope.KEYS, whole_account=True)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
+_COLLECTION_PREVIEW = replace(_PREVIEW, whole_account=True)
 
 _SITE = "/sites/<int(signed=True):site_id>"
+_COLLECTION = "/collections/<int(signed=True):collection_id>"
 _SETTINGS_SECTION = _SITE + "/search-settings/<string:section>"
 _INBOX = _SITE + "/inbox"
 _OPERATOR_ACCOUNT = OPERATOR_AREA + "/accounts/<int(signed=True):account_id>"
@@ -162,6 +178,9 @@ HTML_ONLY_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (unsubscribing.PATH, "pages.show_unsubscribe", email_links.show_unsubscribe, _PAGE),
     (_SITE + "/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     (_SITE + "/box", "pages.show_box", search_box.show_box, _BOX),
+    ("/collections/create", "pages.show_collection_create_form", collections.show_create_form, _COLLECTIONS),
+    (_COLLECTION + "/edit", "pages.show_collection_edit_form", collections.show_edit_form, _COLLECTIONS),
+    (_COLLECTION + "/try", "pages.show_collection_preview", show_collection_preview, _COLLECTION_PREVIEW),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/dead-links/export", "pages.export_dead_links", sources.export_dead_links, _EXPORT),
@@ -210,6 +229,7 @@ HTML_ONLY_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("DELETE", _SITE + "/documents", "pages.remove_document", documents.remove_document, _DOCUMENTS),
     ("POST", _SITE + "/try", "pages.tune_search", tune_search, _SETTINGS),
     ("POST", _SITE + "/box", "pages.create_box_key", search_box.create_box_key, _KEYS),
+    ("POST", _COLLECTION + "/box", "pages.create_collection_box_key", collections.create_box_key, _COLLECTION_KEYS),
     ("POST", "/audit-log/<int:entry_id>/restore", "pages.restore_settings", audit_log.restore_settings, _OWNERS),
     ("PATCH", _SETTINGS_SECTION, "pages.update_settings_section", search_settings.update_settings_section, _SETTINGS),
     ("POST", OPERATOR_AREA + "/code", "pages.enter_operator_code", enter_code, OPERATING),

@@ -33,6 +33,7 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
 from app.services.analytics.reports import get_analytics
+from app.services.collections import collections_with
 from app.web.callers import current_caller, load_site
 from app.web.hosts import base_url
 from app.web.parsing import load_values, read_form_body
@@ -118,6 +119,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
         _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
+        named_by = collections_with(session, account_id, site_id)
         source_count = count_sources(session, site.id)
         box_key, sighting = keys.find_box_key(session, site.id), keys.find_sighting(session, site.id)
         failed = [source for source in list_failed(session, account_id) if source.site_id == site.id]
@@ -140,6 +142,7 @@ def show_site(site_id: int, error: ApiError | None = None) -> str:
         deletion=deletion,
         banner=banner_of(error, deletion),
         key_count=key_count,
+        named_by=named_by,
         figures=make_figures(analytics)[:MAJOR_FIGURES] if analytics.total_searches else (),
         most_deleted=None if limits.sites is None else max(1, limits.sites),
         source_count=source_count,

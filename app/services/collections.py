@@ -65,6 +65,13 @@ def list_collections(session: Session, account_id: int, *, limit: int, offset: i
     return read_page(session, select(Site).where(_of_account(account_id)).order_by(Site.id), limit=limit, offset=offset)
 
 
+def read_site_names(session: Session, collection: Site) -> dict[int, str]:
+    """Return the names of a collection's sites by ID, in its order; ``Site 7`` if site 7 no longer exists."""
+    ids = [entry["site_id"] for entry in collection.searched_sites or ()]
+    names = {row.id: row.name for row in session.execute(select(Site.id, Site.name).where(Site.id.in_(ids)))}
+    return {site_id: names.get(site_id, f"Site {site_id}") for site_id in ids}
+
+
 def find_problems(session: Session, collections: Sequence[Site]) -> dict[int, list[Problem]]:
     """Return the sites that each collection names but does not search, by ID of the collection."""
     named = {entry["site_id"] for collection in collections for entry in collection.searched_sites or ()}

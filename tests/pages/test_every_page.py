@@ -67,6 +67,16 @@ MINE = [
     "/api/sites/{site}/keys",
     "/api/sites/{site}/keys/{key}",
     "/api/sites/{site}/keys/{key}/edit",
+    "/api/collections",
+    "/collections/create",
+    "/api/collections/{collection}",
+    "/collections/{collection}/edit",
+    "/collections/{collection}/try",
+    "/collections/{collection}/try?q=page",
+    "/api/collections/{collection}/keys",
+    "/api/collections/{collection}/keys/{collection_key}",
+    "/api/analytics?site_id={collection}",
+    "/api/analytics/query?site_id={collection}&q=page",
     "/api/analytics",
     "/api/analytics?site_id={site}&period=7d",
     "/api/analytics?list=top_queries&site_id={site}",
@@ -111,6 +121,10 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.browser.post("/api/invitations", json={"email": "guest@example.com"})
     webhook, _ = add_webhook(ann, "https://example.com/hook")
     tell(ann)
+    body = {"name": "Everything", "sites": [{"site_id": ann.site_id, "filters": "author = Ann"}]}
+    collection = ann.browser.post("/api/collections", json=body).get_json()["collection"]["id"]
+    path = f"/api/collections/{collection}/keys"
+    collection_key = ann.browser.post(path, json={"name": "Box", "type": "public"}).get_json()["key"]["id"]
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
@@ -131,6 +145,8 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
             site=ann.site_id,
             key=ann.keys["search"]["id"],
             source=source["id"],
+            collection=collection,
+            collection_key=collection_key,
             run=source["last_run"]["id"],
             token=token,
             webhook=webhook["id"],

@@ -20,12 +20,13 @@ from app.pages.analytics.time_charts import draw_hours, draw_searches, draw_time
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
-from app.services import inbox, sites
-from app.services.access.credentials import site_record
+from app.services import collections, inbox, sites
+from app.services.access.credentials import load_site_record
 from app.services.analytics.examples import find_site_with_examples, remove_examples
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
+from app.services.collections import MAX_COLLECTIONS
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
@@ -43,10 +44,10 @@ OFFERED_SITES = 100
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The site and period selected in the URL, and the sites to choose from.
+    """The site and period selected in the URL, and the sites and collections to choose from.
 
     Attributes:
-        site: ``None`` for all sites of the account.
+        site: The site or collection; ``None`` for all sites of the account.
         period: Name of the period; empty for custom dates.
         last: The last UTC day.
         days: Number of UTC days, ending with ``last``.
@@ -81,8 +82,11 @@ class Choice:
         return urlencode({name: value for name, value in self.query.items() if name in ("period", "from", "to")})
 
 
-def choose_site() -> Choice:
+def choose_site(*, or_collection: bool = False) -> Choice:
     """Read the selection from the request's URL.
+
+    Args:
+        or_collection: Whether the page shows collections, too.
 
     Raises:
         ApiError: 400, 403, 404.
@@ -94,10 +98,12 @@ def choose_site() -> Choice:
     parameters = load_values(AnalyticsQuerySchema(), {"period": SHOWN_PERIOD, **arguments})
     site_id = choose_reported_site(caller, parameters["site_id"])
     with runtime().database.read() as session:
-        site = None if site_id is None else sites.get_site(session, caller.account.id, site_id)
-        listed, _ = sites.list_sites(
-            session, caller.account.id, limit=OFFERED_SITES, offset=0, only=caller.only_site_id
-        )
+        account_id = caller.account.id
+        site = None if site_id is None else sites.get_site(session, account_id, site_id, or_collection=or_collection)
+        listed, _ = sites.list_sites(session, account_id, limit=OFFERED_SITES, offset=0, only=caller.only_site_id)
+        if or_collection and caller.only_site_id is None:
+            combined, _ = collections.list_collections(session, account_id, limit=MAX_COLLECTIONS, offset=0)
+            listed = [*listed, *combined]
     offered = list(listed) if site is None or site in listed else [site, *listed]
     last, days = days_of(parameters, today())
     period = parameters["period"] if parameters["first"] is None else ""
@@ -142,7 +148,7 @@ def show_analytics() -> str:
     Raises:
         ApiError: 400, 404.
     """
-    choice = choose_site()
+    choice = choose_site(or_collection=True)
     kind = lists.find_kind(request.args.get("list", ""))
     analytics = _read_analytics(choice, SHORT_LIST if kind is None else MAX_QUERIES)
     common = {
@@ -174,14 +180,15 @@ def show_analytics() -> str:
             site_id=None if choice.site is None else choice.site.id,
             channel=choice.channel,
         )
+    learns = choice.site is not None and learns_from_clicks(choice.site.search_settings)
     return render(
         "analytics.html",
         with_examples=with_examples,
         analytics=analytics,
         figures=make_figures(analytics),
         chart=chart,
-        learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
-        learned=[] if choice.site is None else _learned_queries(choice.site),
+        learns=learns,
+        learned=_learned_queries(choice.site) if learns and choice.site is not None else [],
         rates=(
             draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks))
             if sum(day.searches > 0 for day in analytics.series) >= MIN_POINTS
@@ -214,16 +221,17 @@ def show_query() -> str | Response:
     """
     arguments = {name: value for name, value in request.args.items() if value}
     query = normal_form(load_values(QueryAnalyticsQuerySchema(), arguments)["q"])
-    choice = choose_site()
+    choice = choose_site(or_collection=True)
     assert choice.site is not None, "the schema requires one"
     current_runtime, site = runtime(), choice.site
     with current_runtime.database.read() as session:
         report = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
         ignored = inbox.is_ignored(session, site.id, query)
+        record = load_site_record(session, site)
     result: CurrentResult | None = None
     problem = None
     try:
-        result = search_now(current_runtime.searcher, site_record(site), query, limit=SHOWN_HITS)
+        result = search_now(current_runtime.searcher, record, query, limit=SHOWN_HITS)
     except (ApiError, BackendUnavailable) as error:
         problem = error.message if isinstance(error, ApiError) else "The search engine is unavailable."
     return render(
@@ -236,7 +244,7 @@ def show_query() -> str | Response:
         chart=draw_chart(report.series),
         result=result,
         problem=problem,
-        pinned=site_record(site).settings.pinned.get(query, ()),
+        pinned=record.settings.pinned.get(query, ()),
         ignored=ignored,
         hidden=hidden_of(site),
         periods=PERIOD_TEXTS,
@@ -251,7 +259,7 @@ def export_analytics() -> Response:
     Raises:
         ApiError: 400, 404.
     """
-    choice = choose_site()
+    choice = choose_site(or_collection=True)
     analytics = _read_analytics(choice, MAX_QUERIES)
     period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"

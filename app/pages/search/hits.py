@@ -53,6 +53,8 @@ class DisplayHit:
         sections: The matching sections, with their links to the site.
         details: Names and values of author, date, and other short fields.
         reasons: Reasons for its position; ``None`` if they are unknown.
+        site_id: The site of a collection that it is from; ``None`` in searches of one site.
+        label: Name of that site.
     """
 
     id: str
@@ -63,15 +65,25 @@ class DisplayHit:
     sections: Sequence[DisplaySection]
     details: Sequence[tuple[str, str]]
     reasons: Reasons | None
+    site_id: int | None
+    label: str
 
 
-def show_hits(hits: Sequence[bytes], site_url: str) -> list[DisplayHit]:
-    """Convert hits from JSON, with highlights and with links to the site."""
+def show_hits(hits: Sequence[bytes], site_url: str, site_urls: Mapping[int, str]) -> list[DisplayHit]:
+    """Convert hits from JSON, with highlights and with links to the site.
+
+    Args:
+        site_urls: URLs of the sites of a collection, by ID; empty in searches of one site.
+    """
     documents = map(orjson.loads, hits)
-    return [_show(document, document.pop("_formatted", {}), site_url) for document in documents]
+    return [_show(document, document.pop("_formatted", {}), site_url, site_urls) for document in documents]
 
 
-def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> DisplayHit:
+def _show(
+    document: dict[str, Any], formatted: dict[str, Any], site_url: str, site_urls: Mapping[int, str]
+) -> DisplayHit:
+    site: dict[str, Any] = document.pop("site") if site_urls else {"id": None, "label": ""}
+    site_url = site_urls.get(site["id"], site_url)
     address = link_to(str(document["url"]), site_url)
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
     shown_url = address or str(document["url"])
@@ -79,8 +91,9 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
     sections = show_sections(read_sections(document), site_url)
     document.pop("sections", None)
     return DisplayHit(
-        document["id"], title, address, shown_url, _snippet(document, formatted), sections, _details(document), reasons
-    )
+        document["id"], title, address, shown_url, _snippet(document, formatted), sections, _details(document), reasons,
+        site["id"], site["label"],
+    )  # fmt: skip
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:

@@ -25,12 +25,13 @@ from app.pages.negotiation import see_other, wants_page
 from app.pages.search.hits import show_hits
 from app.plans import describe_quota
 from app.runtime import runtime
-from app.services.access.credentials import site_record
+from app.services.access.credentials import load_site_record
+from app.services.collections import get_collection
 from app.services.indexing.stored_documents import read_stored
 from app.services.search.encoding import encode_results, make_query
+from app.services.search.merging import MAX_MERGED
 from app.services.search.preview import MAX_PREVIEWED_SECTIONS, read_effects
 from app.services.search.search import Visitor
-from app.services.search_settings import read_gains
 from app.services.sites import site_inactive
 from app.web.admission import current_admission
 from app.web.callers import current_caller, current_visitor, load_site
@@ -124,7 +125,17 @@ def _has_query() -> bool:
 
 def show_search_preview(site_id: int) -> str | Response:
     """Show the search page of a site, with results."""
-    site = load_site(site_id)
+    return _show_preview(load_site(site_id))
+
+
+def show_collection_preview(collection_id: int) -> str | Response:
+    """Show the search page of a collection, with the site of each result."""
+    with runtime().database.read() as session:
+        collection = get_collection(session, current_caller().account.id, collection_id)
+    return _show_preview(collection)
+
+
+def _show_preview(site: Site) -> str | Response:
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
@@ -165,7 +176,7 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
     else:
         visitor = current_visitor(admission, site.id, parameters["session_id"])
     with runtime().database.read() as session:
-        record = site_record(site, read_gains(session, site))
+        record = load_site_record(session, site)
     return run_charged_search(admission, record, query, visitor)
 
 
@@ -205,14 +216,25 @@ def _page(
             corrected_query=result.corrected_query,
             took_ms=results.timed.took_ms,
             effects=read_effects(query, results.timed, results.links),
-            hits=show_hits(results.hits, site.url),
+            hits=show_hits(results.hits, site.url, _site_urls(site)),
             facets=_groups_of(result.facets, _chosen_facets()),
             page=query.offset // query.limit + 1,
             page_address=lambda number: _search_address(_chosen_facets(), number),
             here_again=_search_address(_chosen_facets(), query.offset // query.limit + 1),
-            pages=min(LAST_PAGE, -(-result.total // query.limit)),
+            pages=min(
+                LAST_PAGE if site.searched_sites is None else MAX_MERGED // PER_PAGE, -(-result.total // query.limit)
+            ),
         )
     return render("search_preview.html", **values)
+
+
+def _site_urls(site: Site) -> dict[int, str]:
+    """Return the URLs of a collection's sites by ID; empty for a site."""
+    if site.searched_sites is None:
+        return {}
+    with runtime().database.read() as session:
+        record = load_site_record(session, site)
+    return {searched.record.id: searched.record.url for searched in record.searched_sites or ()}
 
 
 def _as_json(site: Site) -> Response:

@@ -45,7 +45,7 @@ def get_key(
         ApiError: 404, ``site_not_found`` if the site does not belong to the caller, else ``key_not_found``.
     """
     if site_id is not None:
-        _get_holder(session, account_id, site_id, of_collection=of_collection)
+        get_holder(session, account_id, site_id, of_collection=of_collection)
     # Otherwise, a NUL in the path would reach the database, which rejects it with an error.
     if not is_key_id(key_id):
         raise key_not_found()
@@ -58,7 +58,12 @@ def get_key(
     return key
 
 
-def _get_holder(session: Session, account_id: int, site_id: int, *, of_collection: bool) -> Site:
+def get_holder(session: Session, account_id: int, site_id: int, *, of_collection: bool) -> Site:
+    """Load the site or the collection that keys belong to.
+
+    Raises:
+        ApiError: 404.
+    """
     return (get_collection if of_collection else get_site)(session, account_id, site_id)
 
 
@@ -70,7 +75,7 @@ def list_keys(
     Raises:
         ApiError: 404.
     """
-    site = _get_holder(session, account_id, site_id, of_collection=of_collection)
+    site = get_holder(session, account_id, site_id, of_collection=of_collection)
     oldest = select(Key).where(Key.site_id == site.id).order_by(Key.created_at, Key.id)
     return read_page(session, oldest, limit=limit, offset=offset)
 
@@ -142,7 +147,7 @@ def create_key(
     """
     _reject_past(expires_at)
     _reject_unsuitable(type, scopes, site_only, allowed_origins)
-    site = _get_holder(session, account_id, site_id, of_collection=of_collection)
+    site = get_holder(session, account_id, site_id, of_collection=of_collection)
     if of_collection and type == "private":
         raise field_error("type", "unsuitable", "must be public or search for a collection; private keys are for sites")
     require_cover(caller_rights, rights_of(type, read_scopes(scopes), site_only, site.id), "create")

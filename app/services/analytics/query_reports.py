@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-import orjson
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode
-from app.models import Site, StoredDocument
+from app.models import Site
 from app.services.analytics.clicks import document_key
 from app.services.analytics.report_parts import mean, share_of
 from app.services.analytics.reports import EPOCH, snapshot
+from app.services.analytics.titles import read_titles
 from app.storage.database import execute_rows
 from backends.text import normal_form
 
@@ -156,12 +156,12 @@ def _clicked_documents(session: Session, site_id: int, query: str, days: Sequenc
         limit=MAX_CLICKED_DOCUMENTS,
     ).all()
     ids = [row[0] for row in rows]
-    titles = _titles(session, site_id, ids)
+    titles = read_titles(session, [(site_id, document_id) for document_id in ids])
     anchors = _clicked_anchors(session, site_id, query, days, ids)
     return [
         ClickedDocument(
             document_id,
-            titles.get(document_id),
+            titles.get((site_id, document_id)),
             int(clicks),
             mean(int(positions), int(positioned)),
             tuple(anchors[document_key(document_id)][:MAX_CLICKED_DOCUMENTS]),
@@ -191,12 +191,3 @@ def _clicked_anchors(
     for key, anchor, clicks in rows:
         anchors[key].append(ClickedAnchor(anchor, int(clicks)))
     return anchors
-
-
-def _titles(session: Session, site_id: int, ids: Sequence[str]) -> dict[str, str]:
-    rows = session.execute(
-        select(StoredDocument.id, StoredDocument.body).where(
-            StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)
-        )
-    )
-    return {document_id: str(orjson.loads(body)["title"]) for document_id, body in rows if body is not None}

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-import orjson
-from sqlalchemy import ColumnElement, Row, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import ClickDay, OriginDay, SearchClick, Site, StoredDocument
+from app.models import ClickDay, OriginDay, SearchClick, Site
 from app.models.base import from_microseconds
 from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KINDS
+from app.services.analytics.titles import read_titles
 
 
 def share_of(count: int, searches: int) -> float | None:
@@ -170,7 +170,7 @@ def list_clicked_pages(session: Session, span: Span, limit: int) -> list[Clicked
         .order_by(clicks.desc(), table.site_id, table.document_id)
     )
     rows = session.execute(query.limit(limit)).all()
-    titles = _titles(session, [(site_id, document_id) for site_id, document_id, *_ in rows])
+    titles = read_titles(session, [(site_id, document_id) for site_id, document_id, *_ in rows])
     return [
         ClickedPage(
             site_id,
@@ -195,15 +195,6 @@ def count_clicks(session: Session, span: Span, document_ids: Sequence[str]) -> d
         .group_by(ClickDay.document_id)
     )
     return {document_id: int(clicks) for document_id, clicks in rows}
-
-
-def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], str]:
-    rows = session.execute(
-        select(StoredDocument.site_id, StoredDocument.id, StoredDocument.body).where(
-            tuple_(StoredDocument.site_id, StoredDocument.id).in_(keys)
-        )
-    )
-    return {(site_id, id): str(orjson.loads(body)["title"]) for site_id, id, body in rows if body is not None}
 
 
 def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[int, ...]:
