@@ -181,7 +181,17 @@ def test_errors_are_html_for_browsers_and_json_for_programs(person: Person, path
 @pytest.mark.parametrize("path", ["/nope", "/sites/999", "/docs/nope", "/logout", "/sites?limit=x"])
 def test_error_page_shows_the_logged_in_user(person: Person, passer_by: Person, path: str) -> None:
     person.call("GET", path)
-    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Members", "Plans", "Docs", "Profile", "Log out"]
+    assert _menu(person) == [
+        "Dashboard",
+        "Sites",
+        "Collections",
+        "Analytics",
+        "Members",
+        "Plans",
+        "Docs",
+        "Profile",
+        "Log out",
+    ]
     assert person.page.first("a", "Go to the dashboard")
     passer_by.call("GET", "/nope")
     assert _menu(passer_by) == ["Plans", "Docs", "Log in"]
@@ -195,7 +205,17 @@ def test_rate_limit_page_shows_the_logged_in_user(
     person.call("GET", "/sites")
     response = person.call("GET", "/sites")
     assert response.status_code == 429
-    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Members", "Plans", "Docs", "Profile", "Log out"]
+    assert _menu(person) == [
+        "Dashboard",
+        "Sites",
+        "Collections",
+        "Analytics",
+        "Members",
+        "Plans",
+        "Docs",
+        "Profile",
+        "Log out",
+    ]
     assert re.search(r"More than 1 request per minute; try again in \d+ seconds?\.", person.page.one("main").text)
 
 
