@@ -85,7 +85,7 @@ class RunListSchema(PagedSchema):
 
 
 class RunPageSchema(Schema):
-    """A URL that was not indexed, with the reason, or an indexed page with a remark."""
+    """A skipped URL, or an indexed page with a remark."""
 
     url = fields.String(required=True)
     reason = fields.String(required=True)
@@ -125,7 +125,7 @@ class PageLookupSchema(Schema):
     document = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "ID of its document; of a duplicate, of the document with the same text."},
+        metadata={"description": "ID of its document; for a duplicate, of the one with the same text."},
     )
 
 

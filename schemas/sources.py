@@ -160,7 +160,7 @@ def _rules(**kwargs: Any) -> ItemList:
         attribute="fields",
         metadata={
             "title": "Fields",
-            "description": "Rules for custom fields. If several rules set the same field, the first one applies.",
+            "description": "Rules for custom fields. The first rule for a field applies.",
         },
         **kwargs,
     )
