@@ -77,11 +77,13 @@ VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", 
 class Level(IntEnum):
     """Class of a hit. A hit of a higher level comes before any hit of a lower one."""
 
-    WORDS = 0
+    PARTS = 0
+    """The document only contains a part of a word, or a quoted phrase, as no document of its index contains a word."""
+    WORDS = 1
     """The document contains words of the query."""
-    FIRST = 1
+    FIRST = 2
     """The query is the document's URL, or quotes a name that the document contains."""
-    PINNED = 2
+    PINNED = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)

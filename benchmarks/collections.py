@@ -1,11 +1,12 @@
 """Collections: what it costs in relevance and time to search several sites as one.
 
-    python -m benchmarks.collections DATA
+    python -m benchmarks.collections DATA [--manual /usr/share/cppreference/doc/html/en/cpp]
 
 Splits digital.gov by path into four sites, and searches them as a collection. Compares the figures with those of one
 site that has all pages, and with other ways to merge: by raw scores, by rank (reciprocal rank fusion, Cormack, Clarke,
 and Buettcher, 2009), and by scores for which words weigh as in each site alone. Then merges the help of LibreOffice in
-two languages, each a site, in which pages of the other language must not displace the judged ones.
+two languages, each a site, in which pages of the other language must not displace the judged ones. With a manual in
+HTML, its folders are the sites, and the queries are titles of pages.
 
 The run fails if a collection costs more than 0.02 MRR@10 against the whole site.
 """
@@ -13,10 +14,13 @@ The run fails if a collection costs more than 0.02 MRR@10 against the whole site
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,12 +30,15 @@ from app.services.search.merging import Ranked, choose_page, scores_query
 from backends.base import Document, Hit, SearchBackend
 from backends.query import SearchQuery, WordCounts
 from backends.registry import create_backend
-from benchmarks.relevance import HITS, evaluate, read_lines, rows_of
+from benchmarks.headings import read_manual
+from benchmarks.relevance import HITS, Row, evaluate, read_lines, rows_of
+from schemas.collections import MAX_SITES
 
 MAX_LOSS = 0.02
 """Maximum loss in MRR@10 of a collection against one site with the same pages."""
 
 FUSION_CONSTANT = 60
+TITLES, SEED = 200, 60
 
 Search = Callable[[str], list[str]]
 
@@ -112,11 +119,7 @@ class Merged:
 
 def measure(folder: Path, engine: SearchBackend, names: list[str], *, prints_others: bool) -> bool:
     """Print the figures of a set, and return whether the collection stays within :data:`MAX_LOSS`."""
-
-    def whole(text: str) -> list[str]:
-        return [hit.id for hit in engine.search("whole", SearchQuery(text, limit=HITS)).hits]
-
-    ways: dict[str, Search] = {"one site": whole, "collection": Merged(engine, names).by_share}
+    ways: dict[str, Search] = {"one site": partial(search_whole, engine), "collection": Merged(engine, names).by_share}
     if prints_others:
         alone = Merged(engine, names, shares_words=False)
         ways |= {"own weights": alone.by_share, "raw scores": alone.by_raw_score, "rank fusion": alone.by_rank}
@@ -138,6 +141,40 @@ def measure(folder: Path, engine: SearchBackend, names: list[str], *, prints_oth
     return is_within
 
 
+def measure_manual(folder: Path) -> bool:
+    """Print the figures of a manual whose folders are sites, and return whether they are within :data:`MAX_LOSS`."""
+    documents = read_manual(folder)
+    by_folder: dict[str, list[Document]] = {}
+    for document in documents:
+        by_folder.setdefault(document.id.split("/")[3], []).append(document)
+    largest = sorted(by_folder, key=lambda name: -len(by_folder[name]))[: MAX_SITES - 1]
+    sites: dict[str, list[Document]] = {}
+    for name, pages in by_folder.items():
+        sites.setdefault(name if name in largest else "other", []).extend(pages)
+    engine = create_backend("memory://")
+    for name, pages in {**sites, "whole": documents}.items():
+        engine.create_index(name)
+        engine.upsert(name, pages, {})
+    titles = Counter(str(document.fields["title"]) for document in documents)
+    unique = [document for document in documents if titles[str(document.fields["title"])] == 1]
+    sample = random.Random(SEED).sample(unique, min(TITLES, len(unique)))
+    queries = {document.id: str(document.fields["title"]) for document in sample}
+    row = Row(f"{folder.name}, titles", queries, {id: {id: 1} for id in queries})
+    merged = Merged(engine, sorted(sites))
+    whole, collection = (
+        evaluate(row, search)[0]["MRR@10"] for search in (partial(search_whole, engine), merged.by_share)
+    )
+    print(
+        f"{row.name}: {len(documents)} pages in {len(sites)} sites: one site MRR@10 {whole:.3f}, "
+        f"collection {collection:.3f}"
+    )
+    return whole - collection <= MAX_LOSS
+
+
+def search_whole(engine: SearchBackend, text: str) -> list[str]:
+    return [hit.id for hit in engine.search("whole", SearchQuery(text, limit=HITS)).hits]
+
+
 def measure_costs(engine: SearchBackend, names: list[str], texts: list[str]) -> None:
     """Print the time of a page of ten hits: of one site, and of the phases of a collection."""
     merged = Merged(engine, names)
@@ -157,7 +194,9 @@ def measure_costs(engine: SearchBackend, names: list[str], texts: list[str]) -> 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    data: Path = parser.parse_args(arguments).data
+    parser.add_argument("--manual", type=Path)
+    options = parser.parse_args(arguments)
+    data: Path = options.data
     folder = data / "digital-gov"
     parts: dict[str, list[dict[str, Any]]] = {}
     for fields in read_lines(folder / "documents.jsonl.gz"):
@@ -176,6 +215,8 @@ def main(arguments: list[str] | None = None) -> int:
             for path in [data / f"libreoffice-help-{name}" / "documents.jsonl.gz"]
         }
         is_within = measure(folder, build(help_sites), [language, other], prints_others=False) and is_within
+    if options.manual is not None:
+        is_within = measure_manual(options.manual) and is_within
     return 0 if is_within else 1
 
 

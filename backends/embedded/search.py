@@ -18,6 +18,7 @@ from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.final_query import FinalQuery, QueryChoice, restricted
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.ranks import Factors, RankedHits, Ranks, address_key
+from backends.embedded.query.relaxations import LAST_RESORTS
 from backends.embedded.query.scoring import every_word_boost
 from backends.embedded.results.distinct import FIRST_READ, GroupHit, count_groups, first_of_each_group, read_document
 from backends.embedded.results.facets import count_facets
@@ -136,9 +137,10 @@ class _Search:
             return [Score(Level.WORDS, 0.0)] * len(page.addresses)
         # Where every hit has every word, the scores do not contain the addition for that.
         bonus = every_word_boost(final.resolved) if final.relaxation == "all_terms" else 0.0
+        usual = Level.PARTS if final.relaxation in LAST_RESORTS else Level.WORDS
         levels = dict.fromkeys(self._first, Level.FIRST) | {address_key(pin): Level.PINNED for _, pin in self._pinned}
         return [
-            Score(levels.get(key, Level.WORDS), self._scores.get(key, 0.0) / self.choice.weight + bonus)
+            Score(levels.get(key, usual), self._scores.get(key, 0.0) / self.choice.weight + bonus)
             for key in map(address_key, page.addresses)
         ]
 

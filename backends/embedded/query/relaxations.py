@@ -203,6 +203,9 @@ RELAXATIONS = (
 )
 """Strictest first. If all of them find too few documents for a sentence with quotes, the quotes are then ignored."""
 
+LAST_RESORTS = frozenset(relaxation.name for relaxation in RELAXATIONS if relaxation.only_if_none)
+"""Names of the relaxations for queries without any other result."""
+
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
     """Return the terms to highlight in the hits of the last of several relaxations that were tried in order."""

@@ -278,8 +278,10 @@ class _Resolver:
         toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.max_count)
         idf = self.snapshot.idf(frequency)
-        if self.word_counts is not None and (count := self.word_counts.counts.get(term.term, 0)):
-            idf = self.snapshot.idf(count, self.word_counts.documents)
+        # The parts of a compound are scored with their frequencies in this index.
+        if self.word_counts is not None and term.kind is TermKind.WORD:
+            count = self.word_counts.counts.get(term.term, 0)
+            idf = self.snapshot.idf(count, self.word_counts.documents) if count else idf
         query = as_typed = self.queries.for_variants(variants, idf)
         if toned is not None:
             own_query = self.queries.for_variants(expansion.variants, idf)
