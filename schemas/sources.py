@@ -256,7 +256,7 @@ class SourceDeleteSchema(BodySchema):
 
 
 class SourceSchema(Schema):
-    """A source tells the crawler where to find a site's pages. Request headers are never returned."""
+    """A source tells the crawler where to find a site's pages."""
 
     id = fields.String(required=True)
     site_id = RowNumber(required=True)

@@ -123,7 +123,7 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     SourceAnswerSchema,
 )
 def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Change a source. Omitted fields stay unchanged; changes take effect with the next run."""
+    """Change a source. Changes take effect with the next run."""
     source = source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return {"success": True, "source": describe_source(source, current_caller())}
 
@@ -134,7 +134,7 @@ def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Delete a source and its documents. `keep_documents=true`, in the query or the body, keeps the documents."""
+    """Delete a source and its documents. `keep_documents=true` keeps them."""
     source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **merge_options(query, body))
     return {"success": True}
 
@@ -156,7 +156,7 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Cancel the unfinished run. Documents that it indexed stay; none are removed."""
+    """Cancel the unfinished run. Its documents stay."""
     return {"success": True, "run": source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)}
 
 
