@@ -315,7 +315,7 @@ def test_curl_examples_run_in_order(tenant: Tenant) -> None:
     sync_id = ""
     for example in examples:
         command = example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]).replace("$SYNC", sync_id)
-        command = command.replace("$OPERATOR_TOKEN", operator_token)
+        command = command.replace("$OPERATOR_TOKEN", operator_token).replace("$PUBLIC_KEY", tenant.tokens["public"])
         words = shlex.split(command)
         method, path, headers, body = "GET", words[1], {}, None
         options = iter(words[1:])
