@@ -332,7 +332,7 @@ def test_curl_examples_run_in_order(tenant: Tenant) -> None:
                 path = word
         response = tenant.app.test_client(use_cookies=False).open(path, method=method, headers=headers, data=body)
         begins_sync = path == "/api/v1/sync"
-        creates = ("/sites", "/collections", "/sources", "/keys", "/webhooks", "/import-config")
+        creates = ("/sites", "/collections", "/sources", "/keys", "/webhooks", "/import-config", "/invitations")
         begun = method == "POST" and path.partition("?")[0].endswith(creates)
         status = 201 if begins_sync or begun else 200
         assert response.status_code == status, (example, response.get_data(as_text=True))
