@@ -277,6 +277,14 @@ def test_pages_of_hits_follow_each_other_without_gaps(collection: Collection) ->
     assert [hit for hits in pages for hit in hits] == whole
 
 
+def test_pages_far_behind_the_first_are_merged(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.search.search.RANKED_AT_ONCE", 3)
+    collection.tenant.index(*(page(number, title="Kettle") for number in range(8)))
+    collection.index_second(*(page(number, title="Kettle") for number in range(20, 26)))
+    whole = [hit for offset in range(0, 14, 5) for hit in collection.found("kettle", limit=5, offset=offset)]
+    assert len(set(whole)) == len(whole) == 14
+
+
 def test_page_beyond_the_last_merged_hit_is_rejected(collection: Collection) -> None:
     assert collection.find("kettle", limit=10, offset=MAX_MERGED - 10)["hits"] == []
     response = collection.client().get(f"/v1/search?q=kettle&limit=10&offset={MAX_MERGED - 9}")

@@ -52,6 +52,9 @@ _REJECTED = {
 }
 
 
+RANKED_AT_ONCE = 250
+"""Maximum number of hits that an engine ranks in one request; Typesense's limit."""
+
 T = TypeVar("T")
 
 
@@ -293,8 +296,20 @@ class Searcher:
 
     def _result_without_documents(self, site: SiteRecord, query: SearchQuery) -> SearchResult:
         """Return the scores of hits. Their order by meaning and by clicks has no effect on the positions of a page."""
+
+        def search(engine: SearchBackend, index: str) -> SearchResult:
+            first = engine.search(index, replace(query, limit=min(query.limit, RANKED_AT_ONCE)))
+            hits = list(first.hits)
+            while len(hits) % RANKED_AT_ONCE == 0 and 0 < len(hits) < min(query.limit, first.total):
+                limit = min(RANKED_AT_ONCE, query.limit - len(hits))
+                later = engine.search(index, replace(query, offset=len(hits), limit=limit, facets=()))
+                if not later.hits:
+                    break
+                hits += later.hits
+            return replace(first, hits=tuple(hits))
+
         try:
-            return self.ask(site, lambda engine, index: engine.search(index, query))
+            return self.ask(site, search)
         except NothingToFind:
             return _find_nothing(query)
 
