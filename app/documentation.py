@@ -91,6 +91,7 @@ MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "architecture": {"why-not": "decisions", "a-mail": "architecture#an-email"},
+    "contributing": {"add-a-reason-for-leaving-a-page-out": "contributing#add-a-reason-for-skipping-a-page"},
     "api": {
         "allowed-origins": "api#restrict-a-key-to-your-domain",
         "limits": "limits",
