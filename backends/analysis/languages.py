@@ -288,7 +288,7 @@ def stem_with_articles(language: str, noun_stem: str) -> list[str]:
 
 
 def stems_of_terms(language: str, terms: Sequence[str]) -> Sequence[str]:
-    """Return the stem of each folded term, without considering that its letters may have had accents."""
+    """Return the stem of each folded term, as if no letter had had an accent before folding."""
     algorithm = _language(language).stemmer
     return _STEMMERS.get(algorithm).stemWords(terms) if algorithm else terms
 

@@ -121,7 +121,7 @@ SHARE_BYTES = 524_288
 
 
 def time_shares(size: int) -> int:
-    """Return the number of time limits that a server gets for indexing a body of this size, at least 1."""
+    """Return the factor by which the time limit for indexing a body of this size is extended, at least 1."""
     return max(1, math.ceil(size / SHARE_BYTES))
 
 

@@ -156,7 +156,7 @@ def test_engine_key_expires_after_a_day(tenant: Tenant, field: str) -> None:
         assert searches(tenant.app, Gateway(tenant, "public", field).token) == 200
 
 
-def test_disabling_a_service_key_ends_its_engine_key_but_not_the_public_one(tenant: Tenant) -> None:
+def test_disabling_a_service_key_ends_its_engine_key_but_not_the_public_engine_key(tenant: Tenant) -> None:
     own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
     assert searches(tenant.app, own) == searches(tenant.app, public) == 200
     path = f"/api/keys/{tenant.keys['search']['id']}/toggle"

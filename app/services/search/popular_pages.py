@@ -150,7 +150,7 @@ class PopularPages:
 
 
 def _key_periods(first: int, end: int) -> Iterator[tuple[int, int]]:
-    """Split the days from ``first`` to before ``end`` where visitors get another ID."""
+    """Split the days from ``first`` up to, but not including, ``end`` at the days on which visitor IDs change."""
     while first < end:
         following = (first // KEY_DAYS + 1) * KEY_DAYS
         yield first, min(following, end)

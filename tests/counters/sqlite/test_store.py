@@ -133,7 +133,7 @@ def test_waiting_step_uses_the_shorter_timeout_set_by_an_earlier_failure(
         waiting.join()
 
 
-def test_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
+def test_step_waits_for_a_lock_that_is_held_shorter_than_its_budget(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}", busy_seconds=20)) as counters:
         counters.consume([MINUTE], now=NOW)
         with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
