@@ -100,7 +100,8 @@ def test_rule_applies_from_its_start_until_before_its_end(tenant: Tenant, monkey
     put(tenant, rules=[{"id": "a", "when": when, "do": {"redirect": "/"}}])
     found = []
     for moment in ("2024-02-29T23:59:59", "2024-03-01T00:00:00", "2024-03-02T09:59:59", "2024-03-02T10:00:00"):
-        monkeypatch.setattr("app.services.search.encoding.now", lambda at=moment: datetime.fromisoformat(f"{at}+00:00"))
+        at = datetime.fromisoformat(f"{moment}+00:00")
+        monkeypatch.setattr("app.services.search.site_queries.now", lambda at=at: at)
         found.append(bool(holding(tenant, "hello")))
 
     assert found == [False, True, True, False]

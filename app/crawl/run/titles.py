@@ -21,7 +21,7 @@ from app.crawl.read.error_pages import TITLE_SEPARATOR
 from app.crawl.run.page_documents import MIN_TITLES, PathSections, TitleRules, retitle, strip_title
 from app.crawl.run.recorder import put_documents
 from app.crawl.run.state import RunState
-from app.models import Source, SourcePage
+from app.models import RunPage, Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
 from schemas.validation.documents import ValidDocument
 
@@ -160,7 +160,7 @@ def pages_to_retitle(state: RunState, titles: TitleRules, sections: PathSections
     while True:
         with state.parts.database.read() as session:
             rows = session.execute(
-                select(*columns).where(*_titled(state), page.url > after).order_by(page.url).limit(RETITLE_STEP)
+                select(*columns).where(*_remaining(state), page.url > after).order_by(page.url).limit(RETITLE_STEP)
             ).all()
         outdated = []
         for row in rows:
@@ -171,6 +171,14 @@ def pages_to_retitle(state: RunState, titles: TitleRules, sections: PathSections
         if outdated or not rows:
             return outdated
         after = rows[-1].url
+
+
+def _remaining(state: RunState) -> tuple[Any, ...]:
+    """Return the conditions for pages that the run keeps: not lost ones, which writing their documents would keep."""
+    if state.urls is not None or state.source.kind == "feed":
+        return _titled(state)
+    discovered = select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.url == SourcePage.url)
+    return *_titled(state), discovered.exists()
 
 
 def retitled_documents(state: RunState, pages: Sequence[Retitled]) -> list[ValidDocument]:

@@ -718,6 +718,19 @@ def test_shared_title_suffix_is_removed_also_from_unchanged_pages(runner: Runner
     assert counts(third_run) == {"found": 13, "unchanged": 13}
 
 
+def test_lost_page_is_removed_although_its_title_would_be_updated(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{n}": html(f"Page {n} - My Site") for n in range(12)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(12)])
+    source = runner.add()
+    runner.run(source)
+    website.pages = {f"/{n}": html(f"Page {n} | Another name") for n in range(11)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(11)])
+    run = runner.run(source)
+
+    assert sorted(runner.documents()) == sorted(website.pages)
+    assert counts(run)["removed"] == 1
+
+
 def test_heading_replaces_a_title_that_many_pages_share(runner: Runner, website: Website) -> None:
     def page(number: int, heading: str) -> Answer:
         text = f"<h1>Logo</h1><main><h2>{heading}</h2><p>Text {number}.</p></main>"
