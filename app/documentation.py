@@ -91,6 +91,7 @@ MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "architecture": {"why-not": "decisions", "a-mail": "architecture#an-email"},
+    "tuning": {"explain-a-hits-position": "tuning#why-a-result-is-first"},
     "contributing": {"add-a-reason-for-leaving-a-page-out": "contributing#add-a-reason-for-skipping-a-page"},
     "api": {
         "allowed-origins": "api#restrict-a-key-to-your-domain",
@@ -178,8 +179,8 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "rules": "tuning#rules",
         "ranks": "tuning#ranks",
         "preferred-versions": "tuning#preferred-versions",
-        "explain-a-hits-position": "tuning#explain-a-hits-position",
-        "why-a-hit-stands-there": "tuning#explain-a-hits-position",
+        "explain-a-hits-position": "tuning#why-a-result-is-first",
+        "why-a-hit-stands-there": "tuning#why-a-result-is-first",
         "learning-from-clicks": "tuning#learning-from-clicks",
         "meaning": "tuning#meaning",
     },
