@@ -85,7 +85,7 @@ class SiteOfPageSchema(Schema):
 
 
 class ListedPageSchema(Schema):
-    """A page of a list."""
+    """A related or popular page."""
 
     id = fields.String(required=True)
     title = fields.String(required=True)

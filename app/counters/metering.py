@@ -45,7 +45,7 @@ class RaisedDays:
         return self.read(account_id, day) or NO_MINIMUM
 
     def record(self, account_id: int, day: date, incarnation: str) -> None:
-        """Record that the day was raised."""
+        """Record that the day's counts were raised to their copy in SQL."""
         # Forgetting is harmless: each day that is still in use costs one more query.
         if len(self._raised) >= _DAYS_REMEMBERED:
             self._raised.clear()
