@@ -85,7 +85,6 @@ const STYLE = `
   button { padding: 4px 12px; min-height: 32px; cursor: pointer; }
   .wipe { position: absolute; inset-inline-end: 6px; display: grid; place-items: center; width: 32px; padding: 0; color: var(--soft); background: none; border: 0; }
   .wipe svg { width: 18px; height: 18px; }
-  .wipe:hover { color: var(--text); background: var(--chosen); }
   input:placeholder-shown ~ .wipe { display: none; }
   .open { display: flex; align-items: center; gap: 10px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
   .open:hover { border-color: var(--accent); color: var(--text); }
@@ -105,13 +104,12 @@ const STYLE = `
     flex-direction: column; overflow: hidden; color: var(--text); background: var(--ground); border-radius: 0 0 calc(1.75 * var(--radius)) calc(1.75 * var(--radius)); }
   dialog[open] { display: flex; }
   dialog::backdrop { background: rgb(10 16 22 / .4); backdrop-filter: blur(4px); }
-  dialog > form { padding: 8px 12px 8px 4px; border-bottom: 1px solid var(--rule); }
-  dialog > form:dir(rtl) { padding: 8px 4px 8px 12px; }
+  dialog > form { padding: 8px; padding-inline: 4px 12px; border-bottom: 1px solid var(--rule); }
   dialog > form > .field > input { border-color: transparent; font-size: 18px; }
   dialog > form > .field > input:focus-visible { outline: none; }
   dialog .wipe { display: none; }
   .close { display: grid; place-items: center; min-width: 40px; padding: 4px; color: var(--soft); border: 0; }
-  .close:hover { color: var(--text); background: var(--chosen); }
+  :is(.wipe, .close):hover { color: var(--text); background: var(--chosen); }
   .close > kbd { display: none; }
   .close > kbd::before { content: "Esc"; }
   @media not (pointer: coarse) { .close > kbd { display: block; } .close > svg { display: none; } }
@@ -143,22 +141,20 @@ const STYLE = `
     > [part] { display: inline-block; max-width: 11em; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } } }
   .hit:hover .meta, .hit[aria-selected="true"] .meta { color: var(--text); }
   .image { grid-area: 1 / 3 / span 9; width: 80px; height: 60px; object-fit: cover; border: 1px solid var(--rule); border-radius: 6px; }
-  .image ~ .go { display: none; }
   .query { padding-block: 8px; }
   .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 4px 12px 8px; }
   .chip.query { display: flex; align-items: center; gap: 6px; padding: 3px 10px; font-size: 14px; color: var(--text); border: 1px solid var(--rule); border-radius: 99px; }
   .chip.query > .icon { width: 15px; height: 15px; margin: 0; }
   .chip.query[aria-selected="true"] { padding-inline-end: 10px; border-color: var(--accent); box-shadow: none; }
-  .chip > .go { display: none; }
+  .image ~ .go, .chip > .go { display: none; }
   .section { position: relative; margin-inline-start: 21px; padding: 6px 12px; }
   .section::before { content: ""; position: absolute; inset: 0 auto; inset-inline-start: 0; border-inline-start: 2px solid var(--rule); }
   .section[aria-selected="true"]::before { border-color: transparent; }
-  .hit:has(+ .section):not(.section) { padding-bottom: 5px; }
   .section + .hit:not(.section) { margin-top: 4px; }
   .section:has(> .icon) { grid-template-columns: 16px minmax(0, 1fr) auto; column-gap: 10px; }
   .section > .icon { width: 16px; height: 16px; margin-top: 3px; }
   #results .section > .snippet { -webkit-line-clamp: 1; }
-  .section .title { font-size: 15px; font-weight: 500; color: var(--text); }
+  .section .title { font-size: 15px; font-weight: 500; }
   .answer { margin: 8px 0 4px; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); overflow: hidden; }
   blockquote { margin: 0; padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); }
   .answer > .meta { display: flex; align-items: center; gap: 8px; margin: 0; padding: 10px 12px 0; font-weight: 600; }
@@ -168,7 +164,8 @@ const STYLE = `
   .answer .title { margin-top: 6px; font-size: 14px; font-style: normal; }
   .answer cite svg { width: 16px; height: 16px; margin-inline-end: 6px; vertical-align: -3px; }
   .path { font-weight: 400; color: var(--soft); }
-  .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
+  [data-by=site] ~ * [part=site] { display: none; }
+  .badge, .site { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
   #results[aria-busy="true"] { opacity: .6; transition: opacity .15s; }
   #results > [role="group"]:not(.answer, .chips, :last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--rule); }
   mark { background: color-mix(in srgb, var(--mark) 60%, transparent); color: inherit; border-radius: 3px; padding: 0 1px; margin: 0 -1px; }
@@ -347,7 +344,7 @@ function languageOf(BASE, requestedLanguage, customTexts = {}) {
   addTexts(TEXT_NAMES, { en: ENGLISH });
   // If they cannot be loaded, the box stays in English.
   const ready = isTranslated && language !== "en"
-    ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => addTexts(TEXT_NAMES, TEXTS), (error) => console.error(error))
+    ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => addTexts(TEXT_NAMES, TEXTS), console.error)
     : Promise.resolve();
 
   const formatNumber = (value) => {
@@ -592,8 +589,8 @@ function makeService(BASE, KEY, initialInfo) {
 
   const reportSearches = () => { reportUsage().catch(() => {}); };
 
-  function click(query, queryId, id, position, anchor) {
-    post("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }, originHeaders()).catch(() => {});
+  function click(query, queryId, { id, site }, position, anchor) {
+    post("/api/v1/click", { query_id: queryId, query, id, site_id: site?.id, position, anchor, session_id: session }, originHeaders()).catch(() => {});
   }
 
   // The key of the site's recent searches in local storage. The name of the index contains the site's ID.
@@ -846,7 +843,7 @@ function makeCore(BASE, settings, host, onSelected) {
     const isAllowed = emit("select", { query, hit, position }, true);
     const isConfirmed = callPageCode("onSelect", () => settings.onSelect?.(hit), true) !== false;
     if (!isAllowed || !isConfirmed) event.preventDefault();
-    if (hit.id !== undefined && settings.analytics) service.click(query, queryId, hit.id, position, (hit.section ?? hit.answer)?.anchor || undefined);
+    if (hit.id !== undefined && settings.analytics) service.click(query, queryId, hit, position, (hit.section ?? hit.answer)?.anchor || undefined);
     remember(query);
     onSelected(event);
   }
@@ -907,12 +904,12 @@ function makeCore(BASE, settings, host, onSelected) {
 
   const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => parseUrl(section?.url));
 
-  // The hit's version, if the open page has another one.
-  function badge({ version }) {
+  // The hit's version, if the open page has another one, and its site in a collection.
+  function badges({ version, site }) {
     const pageVersions = pageValues("version").map((value) => value.toLowerCase());
     const versions = [version ?? []].flat().map(String);
     const isOther = pageVersions.length && versions.length && !versions.some((value) => pageVersions.includes(value.toLowerCase()));
-    return isOther ? [" ", make("span", { class: "badge", part: "badge" }, versions.join(", "))] : [];
+    return [...(isOther ? [" ", ...spanOf("badge", [versions.join(", ")])] : []), ...(site?.label ? [" ", ...spanOf("site", [site.label])] : [])];
   }
 
   // If a hit has sections, they show the snippets.
@@ -923,7 +920,7 @@ function makeCore(BASE, settings, host, onSelected) {
     const custom = hit.id === undefined ? [] : customNodes(hit); // Suggested titles have no ID and no custom markup.
     const snippet = hit.snippet && !hasSections ? fieldNodes(hit, "snippet") : [];
     const content = custom.length ? custom : [
-      icon(fileKind(url) ? "file" : "page"), ...imageOf(hit), ...spanOf("title", [...fieldNodes(hit, "title"), ...badge(hit)]),
+      icon(fileKind(url) ? "file" : "page"), ...imageOf(hit), ...spanOf("title", [...fieldNodes(hit, "title"), ...badges(hit)]),
       ...(hit.id === undefined ? [] : metaOf(hit, url)), ...spanOf("snippet", snippet),
     ];
     return makeLink({ class: "hit", part: "hit" }, target, content, hit, position, response);
@@ -1076,7 +1073,7 @@ function makeScheduler(lastDuration, run) {
 }
 
 function build(BASE, host, settings) {
-  if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: only a public key (svc_pub_…) may be used in a page.");
+  if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: use only a public key (svc_pub_…).");
   boxes.find((box) => box.host === host)?.unmount();
   const isModal = settings.mode === "modal";
   const core = makeCore(BASE, settings, host, (event) => selected(event));
@@ -1335,13 +1332,14 @@ function build(BASE, host, settings) {
     }
     const groups = new Map();
     hits.forEach((hit, position) => {
-      const name = settings.group ? String([hit[settings.group] ?? ""].flat()[0] ?? "") : "";
+      const value = [hit[settings.group]].flat()[0] ?? "";
+      const name = String(value.label ?? value);
       groups.set(name, [...(groups.get(name) ?? []),
         asOption(core.makeHit(hit, position + 1, response), `hit-${position}`),
         ...core.makeSections(hit, position + 1, response, 1).map((section, index) => asOption(section, `hit-${position}-${index}`))]);
     });
     const rows = [...groups].flatMap(([name, rows]) => (name
-      ? [make("div", { role: "group", "aria-label": name, ...core.pageLang }, make("p", { class: "heading", part: "group", "aria-hidden": "true" }, name), ...rows)]
+      ? [make("div", { role: "group", "aria-label": name, ...core.pageLang }, make("p", { class: "heading", part: "group", "data-by": settings.group, "aria-hidden": "true" }, name), ...rows)]
       : rows));
     const answers = core.makeAnswer(response);
     for (const figure of answers) {
@@ -1492,7 +1490,7 @@ function build(BASE, host, settings) {
 
   function resultsUrlFor(query) {
     const url = parseUrl(settings.resultsUrl, document.baseURI);
-    if (!url) console.error("Site search: data-results-url must be a path or an http(s) URL.");
+    if (!url) console.error("Site search: data-results-url is not a web address.");
     else url.searchParams.set("q", query);
     return url;
   }
@@ -1653,7 +1651,7 @@ function build(BASE, host, settings) {
     if (container) showAddressedView();
   }
   const showAddressedView = () =>
-    showFull(BASE, core, { container }, () => !mounted.signal.aborted).then((opened) => { fullView = opened ?? fullView; }, (error) => console.error(error));
+    showFull(BASE, core, { container }, () => !mounted.signal.aborted).then((opened) => { fullView = opened ?? fullView; }, console.error);
   showInContainer();
   if (!container && isAddressed(settings)) showAddressedView();
   else if (!isAddressed(settings)) {
@@ -1727,12 +1725,12 @@ function attach(script) {
     view = null;
     filledContainer = container;
     showFull(BASE, makeCore(BASE, settings, container, () => {}), { container }, () => filledContainer === container)
-      .then((opened) => { view = opened ?? view; }, (error) => console.error(error));
+      .then((opened) => { view = opened ?? view; }, console.error);
   }
 
   // Looks up the elements again, since frameworks replace them without loading a page.
   function attachBox() {
-    if (hasRelated()) import(`${BASE}/widget-related.js`).then((module) => module.showRelated(BASE, settings), (error) => console.error(error));
+    if (hasRelated()) import(`${BASE}/widget-related.js`).then((module) => module.showRelated(BASE, settings), console.error);
     if (box && !box.host.isConnected) {
       removedHosts.add(box.host);
       box.unmount();
@@ -1759,7 +1757,7 @@ function attach(script) {
       return;
     }
     if (!attributes.key.startsWith("svc_pub_")) {
-      console.error("Site search: only a public key (svc_pub_…) may be used in a page.");
+      console.error("Site search: use only a public key (svc_pub_…).");
       return;
     }
     if (!host && !resultsContainer(host) && !hasRelated()) console.error(`Site search: the page has no element ${selector}.`);

@@ -17,7 +17,8 @@ DocumentKey = tuple[int, str]
 def read_titles(session: Session, keys: Sequence[DocumentKey]) -> dict[DocumentKey, str]:
     """Return the current titles of documents, without deleted ones.
 
-    A document that a collection found has the title from the collection's first site that has a document with this ID.
+    Clicks of a collection don't say which of its sites has the document. If several have a document with this ID, the
+    result is their titles, joined by "or".
     """
     of_collections = Site.id.in_({site_id for site_id, _ in keys}), Site.searched_sites.is_not(None)
     searched = {
@@ -29,7 +30,7 @@ def read_titles(session: Session, keys: Sequence[DocumentKey]) -> dict[DocumentK
     rows = session.execute(select(StoredDocument.site_id, StoredDocument.id, StoredDocument.body).where(stored))
     titles = {(site_id, id): str(orjson.loads(body)["title"]) for site_id, id, body in rows if body is not None}
     return {
-        key: next(titles[holder] for holder in held if holder in titles)
+        key: " or ".join(dict.fromkeys(titles[holder] for holder in held if holder in titles))
         for key, held in holders.items()
         if titles.keys() & held
     }
