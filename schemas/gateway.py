@@ -10,7 +10,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, LenientBodySchema
-from schemas.fields import Flag, Text, WholeNumber
+from schemas.fields import Flag, Number, Text, WholeNumber
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SECTIONS_OF_HIT
 from schemas.search_results import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
 from schemas.suggestions import (
@@ -152,10 +152,62 @@ class EngineSearchSchema(BodySchema):
     )
 
 
+class FederationOptionsSchema(BodySchema):
+    """Options of a query in a federated search."""
+
+    rejected_nulls = ()
+
+    weight = Number(low=0, high=1000, load_default=1.0, metadata={"description": "Factor for the scores of its hits."})
+
+
 class EngineQuerySchema(EngineSearchSchema):
     """One of several searches."""
 
     indexUid = Text(required=True, max_length=_NAME_LENGTH)
+    federationOptions = fields.Nested(
+        FederationOptionsSchema,
+        load_default=None,
+        metadata={"description": "Only with `federation`."},
+    )
+
+
+class FacetsByIndex(fields.Field[dict[str, list[str]]]):
+    """Names of facets, by index."""
+
+    def __init__(self, **kwargs: Any):
+        names = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES}
+        super().__init__(metadata={"type": "object", "additionalProperties": names}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, list[str]]:
+        if not isinstance(value, dict):
+            raise ValidationError([Problem("must be an object of arrays", "type")])
+        if len(value) > MAX_QUERIES:
+            raise ValidationError([Problem(f"must have at most {MAX_QUERIES} members", "too_long")])
+        names = Names()
+        return {str(index): names.deserialize(listed) or [] for index, listed in value.items() if listed is not None}
+
+
+class MergeFacetsSchema(BodySchema):
+    """How to return the facets of all indexes together."""
+
+    rejected_nulls = ()
+
+    maxValuesPerFacet = WholeNumber(low=1, high=100, load_default=100)
+
+
+class FederationSchema(BodySchema):
+    """Page and facets of a federated search."""
+
+    rejected_nulls = ()
+
+    limit = WholeNumber(high=MAX_HITS, load_default=20, metadata={"description": "Maximum number of hits."})
+    offset = WholeNumber(load_default=0, metadata={"description": "Number of hits to skip."})
+    facetsByIndex = FacetsByIndex(load_default={})
+    mergeFacets = fields.Nested(
+        MergeFacetsSchema,
+        load_default=None,
+        metadata={"description": "If present, the response has `facetDistribution` in place of `facetsByIndex`."},
+    )
 
 
 class Queries(fields.Field[list[dict[str, Any]]]):
@@ -179,11 +231,12 @@ class Queries(fields.Field[list[dict[str, Any]]]):
 
 
 class EngineMultiSearchSchema(BodySchema):
-    """Several searches, with results in the same order."""
+    """Several searches, with results in the same order; or, with `federation`, one search with one list of hits."""
 
     rejected_nulls = ()
 
     queries = Queries(required=True)
+    federation = fields.Nested(FederationSchema, load_default=None)
 
 
 class EngineSuggestSchema(BodySchema):
@@ -282,6 +335,17 @@ class EngineHealthSchema(Schema):
     status = fields.String(required=True, metadata={"enum": ["available"]})
 
 
+class FederationDetailsSchema(Schema):
+    """Origin of a hit of a federated search."""
+
+    indexUid = fields.String(required=True)
+    queriesPosition = fields.Integer(required=True)
+    weightedRankingScore = fields.Float(
+        required=True,
+        metadata={"description": "From 0 to 1, times the weight of the query; comparable only within one response."},
+    )
+
+
 class EngineHitSchema(HitSchema):
     """A matching document with the requested fields."""
 
@@ -298,6 +362,9 @@ class EngineHitSchema(HitSchema):
         metadata={
             "description": "The fields as strings, matches highlighted, cropped as requested. **Not HTML-escaped.**"
         },
+    )
+    federation = fields.Nested(
+        FederationDetailsSchema, data_key="_federation", metadata={"description": "Only in a federated search."}
     )
     matchesPosition = fields.Dict(
         data_key="_matchesPosition",
@@ -347,10 +414,24 @@ class EngineQueryAnswerSchema(EngineAnswerSchema):
     indexUid = fields.String(required=True)
 
 
-class EngineMultiAnswerSchema(Schema):
-    """The results of each query."""
+class FacetsOfIndexSchema(Schema):
+    """Facets of one index."""
 
-    results = fields.List(fields.Nested(EngineQueryAnswerSchema), required=True)
+    distribution = fields.Dict(
+        required=True, keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer())
+    )
+    stats = fields.Dict(required=True, keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+
+
+class EngineMultiAnswerSchema(EngineAnswerSchema):
+    """The results of each query; or, with `federation`, one list of hits, each with `_federation`."""
+
+    results = fields.List(fields.Nested(EngineQueryAnswerSchema))
+    hits = fields.List(fields.Nested(EngineHitSchema))
+    query = fields.String()
+    processingTimeMs = fields.Integer()
+    requestUid = fields.String()
+    facetsByIndex = fields.Dict(keys=fields.String(), values=fields.Nested(FacetsOfIndexSchema))
 
 
 class EngineFacetHitSchema(Schema):
@@ -375,6 +456,14 @@ _OWN_CODES = {
     ("facetName", ""): "invalid_facet_search_facet_name",
     ("facetQuery", ""): "invalid_facet_search_facet_query",
     ("queries", ""): "bad_request",
+    ("federation", ""): "bad_request",
+    ("federation.limit", ""): "invalid_search_limit",
+    ("federation.offset", ""): "invalid_search_offset",
+    ("federation.facetsByIndex", ""): "invalid_multi_search_facets_by_index",
+    ("federation.mergeFacets", ""): "invalid_multi_search_merge_facets",
+    ("federation.mergeFacets.maxValuesPerFacet", ""): "invalid_multi_search_max_values_per_facet",
+    ("federationOptions", ""): "bad_request",
+    ("federationOptions.weight", ""): "invalid_multi_search_weight",
     ("", ""): "bad_request",
 }
 _PATH = re.compile(r"(?P<place>queries\[\d+\])?\.?(?P<field>[^.\[]*)(?P<rest>.*)", re.DOTALL)
@@ -389,7 +478,8 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     if problem.code == "unknown":
         hint = problem.removeprefix(UNKNOWN)
         return "bad_request", f"Unknown field `{field[:100]}`{within}{hint or '.'}"
-    code = _OWN_CODES.get((field, problem.code)) or _OWN_CODES.get((field, "")) or f"invalid_search_{_snake(field)}"
+    keys = (field, problem.code), (field + ("" if match is None else match["rest"]), ""), (field, "")
+    code = next((_OWN_CODES[key] for key in keys if key in _OWN_CODES), f"invalid_search_{_snake(field)}")
     if problem.code == "required":
         return code, f"Missing field `{field}`{within}."
     where = f" at `.{path}`" if path else ""

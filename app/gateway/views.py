@@ -11,6 +11,13 @@ from marshmallow import Schema, ValidationError
 
 from app.apidoc.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
 from app.errors import ApiError, ErrorCode
+from app.gateway.federation import (
+    empty_response,
+    federated_response,
+    make_federated_search,
+    reject_outside_federation,
+    with_federation,
+)
 from app.gateway.queries import (
     EngineSearch,
     make_engine_search,
@@ -174,10 +181,16 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def _run(
-    site: SiteRecord, search: EngineSearch, budget: ResponseBudget, record_for: Visitor | None = None
+    site: SiteRecord,
+    search: EngineSearch,
+    budget: ResponseBudget,
+    record_for: Visitor | None = None,
+    federation_weight: float | None = None,
 ) -> dict[str, Any]:
     current_runtime = runtime()
     timed = current_runtime.searcher.run(site, search.query, record_for=record_for)
+    if federation_weight is not None:
+        timed = with_federation(timed, search.query, site, federation_weight)
     links = () if timed.result.total else current_runtime.popular_pages.links(site, search.query)
     response = search.encode(timed, budget, links) | _suggestions_beside(site, search)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
@@ -237,9 +250,15 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 @blp.doc(requestBody=_json_body(EngineMultiSearchSchema), parameters=_HEADERS)
 @blp.described_response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
-    """Run up to ten searches. If one fails, the whole request fails."""
-    queries = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))["queries"]
+    """Run up to ten searches. If one fails, the whole request fails. With `federation`, run one search, which a
+    collection's index merges from all its sites.
+    """
+    body = _load(_MULTI_SEARCH_SCHEMA, read_json_once(request))
+    queries, federation, sent = body["queries"], body["federation"], read_json_once(request)["queries"]
     covered = [_run_query(position, _covered_site, query["indexUid"]) for position, query in enumerate(queries)]
+    if federation is not None:
+        return _search_federated(federation, queries, sent, covered)
+    reject_outside_federation(sent)
     admission = current_admission()
     budget = admission.runtime.searcher.new_budget()
     pairs = enumerate(zip(queries, covered, strict=True))
@@ -260,6 +279,20 @@ def multi_search() -> Response:
         for position, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
     return json_response({"results": results})
+
+
+def _search_federated(
+    federation: dict[str, Any], queries: list[dict[str, Any]], sent: list[Any], covered: list[SiteRecord]
+) -> Response:
+    if not queries:
+        return json_response(empty_response(federation))
+    admission, site = current_admission(), covered[0]
+    budget = admission.runtime.searcher.new_budget()
+    search = make_federated_search(federation, queries, sent, site, budget.available)
+    require_search(admission)
+    weight = (queries[0]["federationOptions"] or {"weight": 1.0})["weight"]
+    response = _run_query(0, _run, site, search, budget, typing_visitor(admission, site.id), weight)
+    return json_response(federated_response(response, federation, site))
 
 
 def _run_query(position: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -181,7 +181,16 @@ def test_unreadable_bodies_are_rejected(
         ({"queries": [{"indexUid": 5}]}, "invalid_index_uid"),
         ({"queries": [{"indexUid": "site_1", "limit": "x"}]}, "invalid_search_limit"),
         ({"queries": [{"indexUid": "site_1"}] * 11}, "bad_request"),
-        ({"queries": [], "federation": {}}, "bad_request"),
+        ({"queries": [], "federation": 5}, "bad_request"),
+        ({"queries": [], "federation": {"limit": "x"}}, "invalid_search_limit"),
+        ({"queries": [], "federation": {"facetsByIndex": 5}}, "invalid_multi_search_facets_by_index"),
+        ({"queries": [], "federation": {"mergeFacets": 5}}, "invalid_multi_search_merge_facets"),
+        (
+            {"queries": [], "federation": {"mergeFacets": {"maxValuesPerFacet": 0}}},
+            "invalid_multi_search_max_values_per_facet",
+        ),
+        ({"queries": [{"indexUid": "site_1", "federationOptions": {"weight": -1}}]}, "invalid_multi_search_weight"),
+        ({"queries": [{"indexUid": "site_1", "federationOptions": {"remote": "x"}}]}, "bad_request"),
     ],
 )
 def test_invalid_multi_searches_are_rejected(shared: Gateway, body: Any, code: str) -> None:
