@@ -513,7 +513,7 @@ FULL = """
 let shown = [];
 export function showResults(core, { container, query }) {
   container ??= core.element.shadowRoot.appendChild(core.make("div"));
-  core.learn("sort", { en: "Sort by {field}", de: "Nach {field} ordnen" });
+  core.addTexts("sort", { en: "Sort by {field}", de: "Nach {field} ordnen" });
   const search = async (text) => {
     const wish = { limit: 1, offset: 1, sort: ["date:desc"], facets: ["section"], filters: { section: ['a"b', "c"] } };
     const found = await core.ask(text, wish);
