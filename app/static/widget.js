@@ -1490,7 +1490,7 @@ function build(BASE, host, settings) {
 
   function resultsUrlFor(query) {
     const url = parseUrl(settings.resultsUrl, document.baseURI);
-    if (!url) console.error("Site search: data-results-url must be a web address.");
+    if (!url) console.error("Site search: data-results-url must be a web URL.");
     else url.searchParams.set("q", query);
     return url;
   }
