@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flask import Response, request
@@ -44,19 +44,22 @@ class SiteRow:
 
     Attributes:
         reason: Reason for not searching it: ``paused``, ``deleted``, or empty.
-        weights: The weights to choose from, with their names.
-        problems: Sentences about the fields.
+        problems: A sentence about each invalid field, by its name.
     """
 
     site_id: int
     name: str
     reason: str
     is_chosen: bool
-    label: str
-    weight: float
-    weights: Mapping[float, str]
-    filters: str
-    problems: Sequence[str]
+    label: str = ""
+    weight: float = 1.0
+    filters: str = ""
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> Mapping[float, str]:
+        """The weights to choose from, with their names."""
+        return WEIGHTS if self.weight in WEIGHTS else {self.weight: f"× {self.weight:g}"} | WEIGHTS
 
 
 def list_collections() -> str:
@@ -82,7 +85,7 @@ def show_collection(collection_id: int) -> str:
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         collection = collections.get_collection(session, account_id, collection_id)
-        rows = [row for row in _rows(session, collection, [], {}) if row.is_chosen]
+        rows = _rows(session, collection, [])
         _, key_count = keys.list_keys(session, account_id, collection_id, limit=1, offset=0, of_collection=True)
         box_key, sighting = keys.find_box_key(session, collection_id), keys.find_sighting(session, collection_id)
     return render(
@@ -133,71 +136,72 @@ def create_box_key(collection_id: int) -> Response:
 
 
 def _form(collection: Site | None, error: ApiError | None) -> str:
-    submitted = FormTree.of(read_form_body(request)) if error is not None else None
-    problems = field_problems(error)
-    account_id = current_caller().account.id
     with runtime().database.read() as session:
-        offered, total = sites.list_sites(session, account_id, limit=OFFERED_SITES, offset=0)
-        rows = _rows(session, collection, offered, problems, submitted)
+        offered, total = sites.list_sites(session, current_caller().account.id, limit=OFFERED_SITES, offset=0)
+        rows = _rows(session, collection, offered)
     name = "" if collection is None else collection.name
-    fields = {
-        field: f"{label} {problems[field]}."
-        for field, label in (("name", "Name"), ("sites", "Sites"))
-        if field in problems
-    }
-    is_shown = bool(fields) or any(row.problems for row in rows)
+    problems = field_problems(error)
+    if error is not None:
+        form = FormTree.of(read_form_body(request))
+        name, rows = form.text("name"), _refilled(rows, form, problems)
+    wrong = {each: _sentence(each, problems[each]) for each in ("name", "sites") if each in problems}
+    is_shown = wrong or any(row.problems for row in rows)
     return render(
         "collection_edit.html",
         site=collection,
-        name=name if submitted is None else submitted.text("name"),
+        name=name,
         rows=rows,
-        problems=fields,
+        problems=wrong,
         banner=None if error is None or is_shown else error.message,
         max_sites=MAX_SITES,
-        hidden_count=max(0, total - len(offered)),
+        hidden_count=total - len(offered),
     )
 
 
-def _rows(
-    session: Session,
-    collection: Site | None,
-    offered: Sequence[Site],
-    problems: Mapping[str, str],
-    submitted: FormTree | None = None,
-) -> list[SiteRow]:
+def _rows(session: Session, collection: Site | None, offered: Sequence[Site]) -> list[SiteRow]:
     """Return the sites of a collection in their order, then the other sites."""
-    stored = {} if collection is None else {entry["site_id"]: entry for entry in collection.searched_sites or ()}
-    reasons = {site.id: "paused" for site in offered if not site.active}
+    stored: dict[int, Mapping[str, Any]] = {}
     names: dict[int, str] = {}
+    reasons = {site.id: "paused" for site in offered if not site.active}
     if collection is not None:
+        stored = {entry["site_id"]: entry for entry in collection.searched_sites or ()}
         names = collections.read_site_names(session, collection)
-        problems_of_sites = collections.find_problems(session, [collection])[collection.id]
-        reasons |= {problem.site_id: problem.reason for problem in problems_of_sites}
+        problems = collections.find_problems(session, [collection])[collection.id]
+        reasons |= {problem.site_id: problem.reason for problem in problems}
     names |= {site.id: site.name for site in offered}
-    sent = {} if submitted is None else {row.text("site_id"): row for row in submitted.rows("sites")}
-    chosen = [site_id for site_id, row in sent.items() if row.text("chosen")]
     rows = []
     for site_id, name in names.items():
-        entry, row = stored.get(site_id), sent.get(str(site_id))
-        label, weight, filters = ("", 1.0, "") if entry is None else _values(entry)
-        if row is not None:
-            label, filters, number = row.text("label"), row.text("filters"), number_of(row.text("weight"))
-            weight = weight if isinstance(number, str) else number
-        is_chosen = entry is not None if submitted is None else str(site_id) in chosen
-        below = f"sites[{chosen.index(str(site_id))}]." if str(site_id) in chosen else None
-        sentences = [
-            f"{field.removeprefix(below).capitalize()} {problem}."
-            for field, problem in problems.items()
-            if below is not None and field.startswith(below)
-        ]
-        weights = WEIGHTS if weight in WEIGHTS else {weight: f"× {weight:g}"} | WEIGHTS
-        reason = reasons.get(site_id, "")
-        rows.append(SiteRow(site_id, name, reason, is_chosen, label, weight, weights, filters, sentences))
+        row = SiteRow(site_id, name, reasons.get(site_id, ""), is_chosen=site_id in stored)
+        if entry := stored.get(site_id):
+            row = replace(row, label=entry["label"], weight=entry["weight"], filters=entry["filters"])
+        rows.append(row)
     return rows
 
 
-def _values(entry: Mapping[str, Any]) -> tuple[str, float, str]:
-    return entry["label"], entry["weight"], entry["filters"]
+def _refilled(rows: Sequence[SiteRow], form: FormTree, problems: Mapping[str, str]) -> list[SiteRow]:
+    """Return the rows with the submitted values and their problems, which count only the chosen sites."""
+    submitted = {row.text("site_id"): row for row in form.rows("sites")}
+    chosen = [site_id for site_id, row in submitted.items() if row.text("chosen")]
+    refilled = []
+    for row in rows:
+        site_id = str(row.site_id)
+        values, weight = submitted.get(site_id, FormTree()), row.weight
+        if not isinstance(number := number_of(values.text("weight")), str):
+            weight = number
+        wrong = {}
+        if site_id in chosen:
+            path = f"sites[{chosen.index(site_id)}]."
+            fields = {name: problems.get(path + name) for name in ("site_id", "label", "weight", "filters")}
+            wrong = {name: _sentence(name, problem) for name, problem in fields.items() if problem}
+        label, filters = values.text("label"), values.text("filters")
+        is_chosen = site_id in chosen
+        refilled.append(replace(row, is_chosen=is_chosen, label=label, weight=weight, filters=filters, problems=wrong))
+    return refilled
+
+
+def _sentence(name: str, problem: str) -> str:
+    """``("label", "is too long") -> "Label is too long."``; problems of filters already are sentences."""
+    return problem if problem.endswith(".") else f"{name.capitalize()} {problem}."
 
 
 def _read_fields() -> dict[str, Any]:
