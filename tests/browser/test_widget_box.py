@@ -516,10 +516,10 @@ export function showResults(core, { container, query }) {
   core.addTexts("sort", { en: "Sort by {field}", de: "Nach {field} ordnen" });
   const search = async (text) => {
     const wish = { limit: 1, offset: 1, sort: ["date:desc"], facets: ["section"], filters: { section: ['a"b', "c"] } };
-    const found = await core.ask(text, wish);
+    const found = await core.search(text, wish);
     const sorted = core.text("sort", { field: "date" });
     shown = [core.make("p", { class: "seen" }, `${text}: ${sorted}, ${Object.keys(found.facets)}`),
-             ...found.hits.map((hit, at) => core.hit(hit, at + 2, found))];
+             ...found.hits.map((hit, at) => core.makeHit(hit, at + 2, found))];
     container.replaceChildren(...shown);
   };
   search(query ?? new URLSearchParams(location.search).get("q"));
