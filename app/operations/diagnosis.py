@@ -94,7 +94,7 @@ def diagnose(
             continue
         try:
             yield from check()
-        except Exception as error:  # noqa: BLE001 - a finding too; the others are still to be looked at
+        except Exception as error:  # noqa: BLE001 - a finding, too; the other checks must still run
             first_line = str(error).strip().partition("\n")[0]
             message = f"The check failed: {first_line or type(error).__name__}"
             yield Finding(topic, "problem", message, "Fix the other problems first, then run this check again.")

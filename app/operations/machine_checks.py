@@ -29,10 +29,8 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``, ``sites``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``,
-            ``browser``, ``events`` or ``accounts``.
-        level: ``problem`` if something does not work, or soon will not.
+        topic: What was checked, such as ``disk`` or ``file modes``.
+        level: ``problem`` if something does not work, or will soon stop working.
         message: The result as a sentence.
         remedy: Advice to the operator; empty if the check passed.
     """
