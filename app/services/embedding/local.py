@@ -183,7 +183,7 @@ class LocalEmbedder:
             _connect_to(connection, self._socket)
             greeting = connection.recv(len(GREETING))
         except TimeoutError as error:
-            self._record_silence(connection)
+            self._kill_if_hung(connection)
             connection.close()
             raise EmbedderUnavailable("the model's process does not respond in time") from error
         except OSError:
@@ -196,8 +196,8 @@ class LocalEmbedder:
             return None
         return connection
 
-    def _record_silence(self, connection: socket.socket) -> None:
-        """Kill a process that has not greeted for too long, so that a new process can take its lock."""
+    def _kill_if_hung(self, connection: socket.socket) -> None:
+        """Kill a process that has not greeted for :data:`HUNG_SECONDS`, so that a new process can take its lock."""
         with self._lock:
             now = time.monotonic()
             if self._silent_since is None:
