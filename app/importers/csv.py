@@ -73,7 +73,7 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
         if lines.problem is None and not any(cells):
             blank.add()
             continue
-        blank.end()
+        blank.reset()
         if lines.problem is not None:
             yield BadLine(lines.start, lines.problem)
         elif len(cells) != len(names):

@@ -32,7 +32,7 @@ def read_json_lines(stream: ByteStream) -> Iterator[Read]:
         if line is not None and not line.strip():
             blank.add()
             continue
-        blank.end()
+        blank.reset()
         yield BadLine(number, TOO_LONG) if line is None else parse_json(number, line)
 
 

@@ -95,7 +95,7 @@ class BlankLines:
                 Problem(f"has more than {MAX_BLANK_LINES} blank lines in a row", "too_many_blank_lines")
             )
 
-    def end(self) -> None:
+    def reset(self) -> None:
         """Reset the count at a line that is not blank."""
         self._count = 0
 
