@@ -87,7 +87,7 @@ def _text(load: Load, needs: Needs, cores: int) -> str:
         "hour.",
         "",
         "With SQLite and the embedded engine:",
-        f"  {needs.cores:,.1f} cores: {alike}{'' if machines == 1 else ', which need the servers below'}",
+        f"  {needs.cores:,.1f} cores: {alike}{'' if machines == 1 else '; several machines need the servers below'}",
         f"  {_size(needs.memory)} of memory on each",
         f"  {_size(needs.pages)} on disk for pages, and {_size(needs.searches)} for the searches of 400 days",
         "",

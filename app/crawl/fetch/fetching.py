@@ -272,9 +272,9 @@ def _translate_errors(host: str) -> Iterator[None]:
     except httpcore.ConnectError as error:
         raise NotIndexed(Reason.UNREACHABLE, f"Connecting to {host} failed.") from error
     except UnpackingError as error:
-        raise NotIndexed(Reason.BAD_ENCODING, f"The response of {host} cannot be decompressed: {error}.") from error
+        raise NotIndexed(Reason.BAD_ENCODING, f"The response from {host} cannot be decompressed: {error}.") from error
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise NotIndexed(Reason.UNREACHABLE, f"The response of {host} cannot be read: {error}.") from error
+        raise NotIndexed(Reason.UNREACHABLE, f"The response from {host} cannot be read: {error}.") from error
 
 
 def _target(url: str, base: str | None = None) -> URL:
