@@ -122,7 +122,7 @@ def test_first_rule_with_a_value_wins() -> None:
         ("/", "/"),
     ],
 )
-def test_page_field_is_equal_for_all_versions_and_languages(url: str, page: str) -> None:
+def test_page_field_omits_the_version_and_language_of_the_url(url: str, page: str) -> None:
     rules = (
         {"path": "/docs/*", "set": {"lang": "en"}},
         {"path": "/{lang}/docs/{version}/*", "set": {"version": "{version}"}},

@@ -115,7 +115,7 @@ XHTML = """<?xml version="1.0" encoding="UTF-8"?>
         ("text/plain", True),
     ],
 )  # fmt: skip
-def test_xml_is_read_by_its_own_rules(content_type: str, declaration: bool) -> None:
+def test_xhtml_is_parsed_as_xml(content_type: str, declaration: bool) -> None:
     body = XHTML if declaration else XHTML.partition("?>")[2]
     page = read_page(fetched(body, content_type))
 

@@ -42,7 +42,7 @@ def test_removing_highlight_tags_restores_the_text(
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(texts, min_size=1, max_size=5), st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.booleans())
-def test_texts_searched_together_are_highlighted_as_individually(
+def test_several_texts_get_the_same_spans_as_each_text_alone(
     several: list[str], words: list[str], prefixes: list[str], has_stop_word: bool
 ) -> None:
     marks = marks_for([*words, several[0][:5]], [*prefixes, several[-1][:3]], [tuple(" ".join(several[-2:]).split())])
