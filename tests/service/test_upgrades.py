@@ -119,7 +119,7 @@ def test_first_release_returns_503_until_the_database_is_upgraded_and_keeps_its_
 
     eventually(is_ready)
     assert search.found_ids("harbour") == {"harbour"}
-    assert search.found_ids("ship") == {"harbour", "museum"}, "its synonyms must count"
+    assert search.found_ids("ship") == {"harbour", "museum"}, "the synonyms must survive the upgrade"
     assert search.found_ids("grüße") == {"grüße"}
     assert search.found_ids("gone") == set()
     assert Caller([old], FIRST["tokens"]["public"]).must("GET", "/v1/client-info")["active"]

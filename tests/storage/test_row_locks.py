@@ -75,7 +75,7 @@ def await_waiting(part: Runtime, session: Session) -> None:
         with part.database.read() as looking:  # PostgreSQL repeats the same activity within one transaction.
             if looking.scalar(waiting, {"mine": mine}):
                 return
-        assert time.monotonic() < deadline, "no thread may be waiting"
+        assert time.monotonic() < deadline, "no other transaction waits for a lock"
 
 
 def pause(part: Runtime, account_id: int, site_id: int) -> None:
