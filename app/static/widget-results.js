@@ -552,7 +552,7 @@ function makeView(core, container) {
     for (const hit of response.hits) {
       const position = list.children.length;
       const link = core.makeHit(hit, position + 1, response);
-      // Only the title is the link, so that screen readers list links by title, but it is clickable in the whole row.
+      // Only the title is the link, so that screen readers list links by title; a click anywhere in the row follows it.
       // Custom markup of a hit is not rearranged.
       const parts = [...link.children];
       const title = parts.find((part) => part.className === "title");

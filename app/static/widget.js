@@ -438,7 +438,7 @@ function makeService(BASE, KEY, initialInfo) {
   // The gateway counts and logs its searches. The box reports searches of an engine that it reaches directly.
   const isGateway = (info) => /\/engine$/.test(info.engine_host);
   const engineKey = (info) => info.engine_public_key || info.engine_key;
-  // The gateway and Meilisearch have the same protocol. Meilisearch's keys are tokens with two dots; Typesense's have none.
+  // The gateway and Meilisearch use the same protocol. Meilisearch's keys are tokens with two dots; Typesense's have none.
   const isTypesense = (info) => !isGateway(info) && engineKey(info).split(".").length !== 3;
 
   const originHeaders = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
