@@ -46,14 +46,14 @@ def duration(seconds: int) -> str:
 
 
 def day_text(value: date) -> str:
-    """Format a date, or the UTC date of a datetime: ``5 May 2024``."""
+    """Format a date, or the UTC date of a datetime: ``5 Sep 2024``."""
     if isinstance(value, datetime):
         value = value.astimezone(UTC)
     return f"{value.day} {value:%b %Y}"
 
 
 def moment_text(value: datetime) -> str:
-    """Format a datetime in UTC: ``5 May 2024, 14:03 UTC``."""
+    """Format a datetime in UTC: ``5 Sep 2024, 14:03 UTC``."""
     value = value.astimezone(UTC)
     return f"{day_text(value)}, {value:%H:%M} UTC"
 

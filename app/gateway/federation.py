@@ -48,7 +48,7 @@ def make_federated_search(
         max_bytes: Maximum size of the hits.
 
     Raises:
-        ApiError: 400 for several queries, and for parameters of a query that belong into ``federation``.
+        ApiError: 400 for several queries, and for parameters of a query that belong in ``federation``.
     """
     if len(queries) > 1:
         message = "A federated search has one query here: the index of a collection searches all its sites."

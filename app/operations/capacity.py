@@ -148,7 +148,7 @@ class Load:
         return min(searched, OPEN_INDEXES / self.sites)
 
     def _workers_of_a_search(self, workers: int) -> float:
-        """Return the mean number of workers that get a request of the same search."""
+        """Return the mean number of workers that get at least one of a search's requests."""
         return workers * (1 - (1 - 1 / workers) ** max(1, 2 * self.keystrokes))
 
     def memory(self, costs: Costs, workers: int) -> float:

@@ -279,7 +279,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         return len(received) >= self._body_at + SMALL_BODY_BYTES or self._may_end_here(received)
 
     def _may_end_here(self, received: bytearray) -> bool:
-        """Whether the chunks may be complete. If these bytes are part of the data, the thread waits for the rest."""
+        """Whether the chunks may be complete. If the end marker is part of the data, the thread waits for the rest."""
         begin = self._body_at - 2  # The line break before the first chunk.
         return received.endswith(b"\r\n\r\n", self._body_at) or received.find(b"\r\n0\r\n\r\n", begin) >= 0
 

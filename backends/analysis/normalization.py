@@ -122,8 +122,8 @@ _WORD_END = re.compile(rf"(?<=\d)(?=[{FRACTIONS}])|(?<={NUMERO})(?=\w)|(?<=\w)(?
 _COMPATIBILITY = re.compile(
     rf"[{FRACTIONS}{NUMERO}\u2160-\u2188\ufb1d-\ufdfb\ufe70-\ufefc\uff61-\uff9f\U0001d400-\U0001d7ff]+"
 )
-"""Presentation forms, as in PDF files, Roman numerals, fractions, the numero sign, half-width kana, and mathematical
-letters."""
+"""Presentation forms (frequent in PDF files), Roman numerals, fractions, the numero sign, half-width kana, and
+mathematical letters."""
 
 _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\xb4\xb6-\xbb\xbf-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"

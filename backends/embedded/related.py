@@ -89,7 +89,7 @@ def find_related(snapshot: Snapshot, page: OneOf, query: SearchQuery) -> tuple[H
 
 
 def _rarities(snapshot: Snapshot, words: Sequence[PageWord]) -> list[float]:
-    """Return the inverse document frequency of each word, without a call for each of the steps that lead there."""
+    """Return the inverse document frequency of each word, computed once per distinct frequency."""
     frequency = snapshot.searcher.doc_freq
     frequencies = [
         max([frequency("content", form) or frequency("title", form) or 1 for form in forms]) for _, forms in words

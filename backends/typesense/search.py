@@ -78,7 +78,7 @@ class Searches:
     def _other_parts(
         self, name: str, query: SearchQuery, types: Mapping[str, str], result: SearchResult, compiled: CompiledQuery
     ) -> Sequence[QueryPart]:
-        """Return words to search for in place of the query's words; empty if the query's own hits are returned."""
+        """Return the words for a second search; empty if the first search's hits are returned."""
         corrected = WordSearch(query, compiled.parts, compiled.fold).parts_with_synonyms(result)
         return corrected if corrected or result.total else self._existing_parts(name, query, types)
 

@@ -23,7 +23,7 @@ _MAX_HOSTS = 100
 _MAX_CACHED_CHARACTERS = 2 * MAX_ROBOTS_BYTES
 _FAILURE_SECONDS = 60.0
 _UNAVAILABLE = {Reason.REDIRECT_LOOP, Reason.OTHER_HOST}
-"""Reasons for a failed fetch after which RFC 9309 allows all URLs: redirects that lead nowhere."""
+"""Reasons for a failed fetch, all of them bad redirects, after which RFC 9309 allows all URLs."""
 _LINE = re.compile(
     r"(?:(?P<agent>user[ -]?agent)|(?P<rule>allow|dis{1,2}al{1,2}ow|diasllow|disallaw)|(?P<delay>crawl[ -]delay)"
     r"|(?P<sitemap>site-?maps?))[ \t]*(?::|[ \t])[ \t]*(?P<value>.*)",

@@ -39,7 +39,7 @@ MIN_REQUESTS = 1_000
 """Number of pages that a run of a source with few ``max_pages`` may request."""
 
 REQUESTS_PER_PAGE = 10
-"""Number of pages that a run may request per page of the source's ``max_pages``, since many may not be indexed."""
+"""Number of pages that a run may request for each page in ``max_pages``, since many may not be indexed."""
 
 _STEP = 500
 _QUEUE_STEP = 50

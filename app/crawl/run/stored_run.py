@@ -130,7 +130,7 @@ def has_waiting_runs(state: RunState) -> bool:
 
 
 def has_unread_pages(state: RunState) -> bool:
-    """Whether pages were skipped, without a request, that may have led to other pages."""
+    """Whether the run skipped pages without requesting them, so that it may have missed their links."""
     with state.parts.database.read() as session:
         url = session.scalar(
             select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.reason.in_(_UNREAD)).limit(1)

@@ -17,7 +17,7 @@ NICENESS = 15
 """Niceness of the process: lower priority than searches, but high enough not to hold locks for long."""
 
 STOP_SECONDS = 15.0
-"""Seconds in which the process can hand back its runs before the service kills it and their claims must lapse."""
+"""Seconds that the process has to hand back its runs. Then it is killed, and its claims have to expire."""
 
 FAILURE_PAUSES = Pauses(10.0, 600.0)
 """Pauses before a process that failed is started again. A start takes 2 seconds of CPU even if it fails."""

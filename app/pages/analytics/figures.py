@@ -101,7 +101,7 @@ SPARK_WIDTH = 100
 
 
 def _with_sparkline(figure: Figure, values: Sequence[float]) -> Figure:
-    """Add a line of a figure's days, unless it would be flat."""
+    """Add a sparkline of the daily values, unless it would be flat or have too few points."""
     top = max(values, default=0)
     if top == min(values, default=0) or len(values) < MIN_POINTS:
         return figure

@@ -297,7 +297,7 @@ class Tuning:
 
 
 def _read_tuning(session: Session, site: Site, query: str) -> Tuning:
-    """Read the pinned and hidden documents of a query, and the last change from the URL."""
+    """Read a query's pinned and hidden documents, and the latest change, which the URL describes."""
     listed_ids = {kind: _ids(site.search_settings.get(kind, ()), query) for kind in ("pinned", "hidden")}
     action, changed = request.args.get("done", ""), request.args.get("document", "")[:MAX_ID_LENGTH].replace("\x00", "")
     changed_ids = [changed] if action in _OPPOSITES and changed else []

@@ -129,7 +129,7 @@ def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[
 
 
 def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
-    """Queue a warning if it is due. Returns ``False`` if another process was first."""
+    """Announce a warning if it is due, and return whether it was."""
     # The lock serializes concurrent processes, so that each warning is queued once.
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:

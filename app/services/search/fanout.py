@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from backends.errors import BackendError, BackendUnavailable, ResponseTooLarge
 
 MAX_SECONDS = 2.0
-"""Seconds after which a search over several sites goes on without the servers that have not responded."""
+"""Seconds after which a search over several sites continues without the servers that have not responded."""
 
 MAX_CONCURRENT = 16
-"""Maximum number of requests that wait for one server. Further ones wait for a turn, within the same time."""
+"""Maximum number of concurrent requests to one server. Further requests wait for a turn, within the same time limit."""
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Fanout:
         """Return what each function returns, or the error of an engine that is unavailable or too slow.
 
         Args:
-            servers: Identity of the server that each function asks; ``None`` for engines in this process.
+            servers: Identity of the server that each function queries; ``None`` for engines in this process.
         """
         futures: list[Future[T] | None] = [
             None if server is None else self._threads_of(server).submit(function)

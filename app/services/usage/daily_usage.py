@@ -114,7 +114,7 @@ class UsageCopies:
 
 
 class CopiedUsage:
-    """Reads copied usage, the minimum to which a counter store that lost data is raised.
+    """Reads copied usage, to which a counter store is raised after it has lost data.
 
     After a failure, the database is not queried for a while, so that searches need not wait for it.
     """

@@ -363,7 +363,7 @@ def _is_inside(folded: str, offset: int) -> bool:
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
-    """Whether a text consists of these words: ``\\W`` wrongly splits words at some signs of Indian scripts."""
+    """Whether a match consists of these words; not if ``\\W`` has split a word at a vowel sign of an Indian script."""
     return text.isascii() or any(map(UNSEGMENTED_RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 
