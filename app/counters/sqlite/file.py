@@ -32,15 +32,15 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 
 
 class SharedFile:
-    """A SQLite file in WAL mode, with one connection per process that the threads use in turn.
+    """A SQLite file in WAL mode. The threads of a process run their steps in turn on one connection.
 
     SQLite lets only one connection write at a time anyway. Threads wait on a lock, which wakes them immediately; only
     processes wait by polling. The connection is opened at first use and closed before a fork, because SQLite's locks
     do not survive a fork.
 
     A committed step survives the death of the process at any moment (``synchronous=NORMAL``: a power failure may lose
-    the last moments, never the file). While there is work, a thread moves the write-ahead log to the file and calls
-    ``housekeep`` once a second, so that no step waits for the disk.
+    the last moments, never the file). While there is work, a thread with its own connection moves the write-ahead log
+    to the file and calls ``housekeep`` once a second, so that no step waits for the disk.
 
     If the file was deleted or replaced by a copy, the next step opens the current one.
 
