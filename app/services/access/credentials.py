@@ -268,8 +268,11 @@ def load_engine_credentials(
 ) -> Credentials | None:
     """Return an engine key's credentials: its site and account, and its API key unless it is a public engine key.
 
-    Returns ``None`` if the site, the account, or the API key was deleted. The arguments are as in
-    :func:`load_credentials`.
+    Returns ``None`` if the site, the account, or the API key was deleted.
+
+    Args:
+        key_id: The API key that the engine key was issued for; ``None`` for a public engine key.
+        credential_version: See :func:`load_credentials`.
     """
     row = session.execute(
         select(Site, Account)
