@@ -33,7 +33,7 @@ class Portion:
 
     Attributes:
         entries: The intact events.
-        end: Position at which to continue.
+        end: Byte offset at which to continue.
         damaged: Number of damaged lines.
     """
 
@@ -120,7 +120,7 @@ class Journal:
         return Portion(intact, end, len(lines) - len(intact))
 
     def read_lines(self, position: int, limit: int, *, ended: bool) -> tuple[list[bytes], int]:
-        """Read lines without decoding them. Returns them and the position at which to continue.
+        """Read lines without decoding them. Returns them and the byte offset at which to continue.
 
         A torn line at the end of an ended journal is returned as an empty line.
         """
