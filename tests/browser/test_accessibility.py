@@ -40,6 +40,12 @@ MINE = [
     "/",
     "/plans",
     "/dashboard",
+    "/api/collections",
+    "/collections/create",
+    "/api/collections/{collection}",
+    "/api/collections/{collection}/keys",
+    "/collections/{collection}/edit",
+    "/collections/{collection}/try?q=lighthouse",
     "/sites",
     "/sites/create",
     "/sites/{site}",
@@ -146,6 +152,7 @@ def test_every_page_passes_axe(server: Server, browser: Any, look: Look, tmp_pat
     email = f"{tmp_path.name.strip('_')}@example.com"
     customer = Customer(server, email)
     source = customer.make_source("https://museum.example.com/")
+    collection = customer.make_collection()
     for query in ("lighthouse", "zeppelin"):
         customer.search(query, "visitor")
     wrong: dict[str, list[str]] = {}
@@ -158,7 +165,9 @@ def test_every_page_passes_axe(server: Server, browser: Any, look: Look, tmp_pat
     ann.press("Log in")
     ann.sees("Dashboard")
     for template in MINE:
-        path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
+        path = template.format(
+            site=customer.site_id, source=source["id"], run=source["last_run"]["id"], collection=collection
+        )
         ann.go(path)
         wrong[f"{path}, logged in"] = look()
     ann.go(f"/sites/{customer.site_id}/try?q=lighthouse")

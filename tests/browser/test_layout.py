@@ -119,8 +119,11 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
         ann.go(path)
         wrong[path] = wrong_of(browser)
     log_in(ann, f"{tmp_path.name.strip('_')}@example.com")
+    collection = customer.make_collection()
     for template in [*MINE, *FURTHER]:
-        path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
+        path = template.format(
+            site=customer.site_id, source=source["id"], run=source["last_run"]["id"], collection=collection
+        )
         ann.go(path)
         wrong[f"{path}, logged in"] = wrong_of(browser, LIMIT_BELOW_LONG_NAME)
 

@@ -72,6 +72,10 @@ class Customer:
         source: dict[str, Any] = made["source"]
         return source
 
+    def make_collection(self) -> int:
+        body = {"name": "Everything", "sites": [{"site_id": self.site_id, "label": "Museum"}]}
+        return int(self.call("POST", "/api/collections", body)["collection"]["id"])
+
     def pause(self) -> None:
         self.call("PUT", f"/sites/{self.site_id}", {"active": False})
 
