@@ -164,11 +164,7 @@ class EngineQuerySchema(EngineSearchSchema):
     """One of several searches."""
 
     indexUid = Text(required=True, max_length=_NAME_LENGTH)
-    federationOptions = fields.Nested(
-        FederationOptionsSchema,
-        load_default=None,
-        metadata={"description": "Only with `federation`."},
-    )
+    federationOptions = fields.Nested(FederationOptionsSchema, load_default=None)
 
 
 class FacetsByIndex(fields.Field[dict[str, list[str]]]):
@@ -206,7 +202,7 @@ class FederationSchema(BodySchema):
     mergeFacets = fields.Nested(
         MergeFacetsSchema,
         load_default=None,
-        metadata={"description": "If present, the response has `facetDistribution` in place of `facetsByIndex`."},
+        metadata={"description": "Return `facetDistribution` in place of `facetsByIndex`."},
     )
 
 
@@ -342,7 +338,7 @@ class FederationDetailsSchema(Schema):
     queriesPosition = fields.Integer(required=True)
     weightedRankingScore = fields.Float(
         required=True,
-        metadata={"description": "From 0 to 1, times the weight of the query; comparable only within one response."},
+        metadata={"description": "From 0 to 1, times the query's weight."},
     )
 
 
@@ -363,9 +359,7 @@ class EngineHitSchema(HitSchema):
             "description": "The fields as strings, matches highlighted, cropped as requested. **Not HTML-escaped.**"
         },
     )
-    federation = fields.Nested(
-        FederationDetailsSchema, data_key="_federation", metadata={"description": "Only in a federated search."}
-    )
+    federation = fields.Nested(FederationDetailsSchema, data_key="_federation")
     matchesPosition = fields.Dict(
         data_key="_matchesPosition",
         metadata={"description": "Matches in each field: `start` and `length` in bytes, and `indices` for lists."},
