@@ -93,18 +93,18 @@ def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
             "They are sent only to this host and won’t be shown again.",
         ),
     ]
-    left_out = {"wordpress": (*_SELECTORS, "render"), "website": ()}.get(kind, ())
+    skipped_fields = {"wordpress": (*_SELECTORS, "render"), "website": ()}.get(kind, ())
     depth = () if kind == "website" else ("max_depth",)
     browser = () if runtime().settings.crawl_browser else ("render",)
-    return [field for field in fields if field[0] not in (*left_out, *depth, *browser)]
+    return [field for field in fields if field[0] not in (*skipped_fields, *depth, *browser)]
 
 
-def sent_form() -> dict[str, str]:
+def read_form_texts() -> dict[str, str]:
     """Return the texts of the request's form, with Unix line endings."""
     return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}
 
 
-def sent_rules() -> dict[str, Any]:
+def read_rules() -> dict[str, Any]:
     """Return the rules for page fields, if the request's form contains them."""
     form = read_form_body(request)
     return {"fields": read_rows(form)} if "fields_shown" in form else {}

@@ -28,11 +28,11 @@ from app.pages.sources.form import (
     form_fields,
     grouped_fields,
     preview_values,
+    read_form_texts,
     read_headers,
+    read_rules,
     read_selectors,
     read_source,
-    sent_form,
-    sent_rules,
     write_source,
 )
 from app.pages.sources.reports import Report, explain_reason, report_run
@@ -106,7 +106,7 @@ def show_source(site_id: int, source_id: str) -> str:
 
 def delete_source(site_id: int, source_id: str) -> Response:
     """Delete a source and, unless they are kept, its pages."""
-    keep_documents = sent_form().get("keep_documents") == "true"
+    keep_documents = read_form_texts().get("keep_documents") == "true"
     source_operations.delete_source(runtime(), current_caller(), site_id, source_id, keep_documents=keep_documents)
     return see_other(
         f"/api/sites/{site_id}/sources", notice="source-deleted-alone" if keep_documents else "source-deleted"
@@ -115,7 +115,7 @@ def delete_source(site_id: int, source_id: str) -> Response:
 
 def run_source(site_id: int, source_id: str) -> Response:
     """Queue a run of the source or one page. A run after a rejected sweep may remove any number of pages."""
-    form = sent_form()
+    form = read_form_texts()
     options = load_values(
         RunRequestSchema(),
         {
@@ -256,10 +256,10 @@ def show_create_form(site_id: int) -> str:
 
 def create_source(site_id: int) -> Response:
     """Add a source and queue its first run."""
-    form = sent_form()
+    form = read_form_texts()
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
-    values = {"kind": kind, **read_source(form), **sent_rules()}
+    values = {"kind": kind, **read_source(form), **read_rules()}
     fields = load_values(SourceCreateSchema(), values)
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
@@ -271,7 +271,7 @@ def _create_form(
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
         count = sources.count_sources(session, site.id)
-    values = sent_form() if error is not None or is_sent else _proposed(site, kind)
+    values = read_form_texts() if error is not None or is_sent else _proposed(site, kind)
     fields = [] if kind not in KINDS else form_fields(kind, values, error)
     return render(
         "source_create.html",
@@ -283,7 +283,7 @@ def _create_form(
         base_url=base_url(),
         renders_pages=bool(runtime().settings.crawl_browser),
         banner=banner_of(error, fields),
-        **field_rows_of(sent_rules().get("fields", ()), error),
+        **field_rows_of(read_rules().get("fields", ()), error),
         **grouped_fields(fields),
         **preview_values(preview),
     )
@@ -306,7 +306,9 @@ def show_edit_form(
     """Show the form that edits a source."""
     with runtime().database.read() as session:
         site, source = _find_source(session, site_id, source_id)
-    fields = form_fields(source.kind, sent_form() if error is not None or is_sent else write_source(source), error)
+    fields = form_fields(
+        source.kind, read_form_texts() if error is not None or is_sent else write_source(source), error
+    )
     return render(
         "source_edit.html",
         site=site,
@@ -314,7 +316,7 @@ def show_edit_form(
         kinds=CHOICES,
         has_headers=bool(source.headers),
         banner=banner_of(error, fields),
-        **field_rows_of(sent_rules().get("fields", source.fields), error),
+        **field_rows_of(read_rules().get("fields", source.fields), error),
         **grouped_fields(fields),
         **preview_values(preview),
     )
@@ -323,15 +325,15 @@ def show_edit_form(
 def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: show_edit_form(site_id, source_id, error=error))
-    form = sent_form()
-    changes = load_values(SourceUpdateSchema(), {**read_source(form), **sent_rules()})
+    form = read_form_texts()
+    changes = load_values(SourceUpdateSchema(), {**read_source(form), **read_rules()})
     source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
 
 def preview_page(site_id: int) -> str:
     """Show the form again, with a preview of the page."""
-    form = sent_form()
+    form = read_form_texts()
     source_id = form.get("source", "")
     kind = form.get("kind", "")
 
@@ -346,7 +348,7 @@ def preview_page(site_id: int) -> str:
         "selectors": read_selectors(form),
         "headers": read_headers(form),
         **({"render": form["render"]} if "render" in form else {}),
-        **sent_rules(),
+        **read_rules(),
     }
     fields = load_values(PreviewSchema(), values)
     preview = source_operations.preview_page(
