@@ -175,16 +175,16 @@ def read_host_and_path(address: str) -> tuple[str, str]:
     return host, "" if path == "/" else path
 
 
-def _host_condition(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
+def _host_condition(address: str, is_excluded: bool, site: SiteRecord) -> list[Filter]:
     host, path = read_host_and_path(address)
-    if not host or (path and left_out):
+    if not host or (path and is_excluded):
         return []
     if "domain" in site.kinds:
         there: Filter = OneOf("domain", (host, f"www.{host}"))
-        return [Not(there) if left_out else there]
+        return [Not(there) if is_excluded else there]
     site_host = site.domain.removeprefix("www.")
     is_own = site_host == host or site_host.endswith(f".{host}")
-    return [] if is_own is not left_out else [NO_DOCUMENT]
+    return [] if is_own is not is_excluded else [NO_DOCUMENT]
 
 
 def _in_language(languages: str, site: SiteRecord) -> list[Filter]:
@@ -220,16 +220,16 @@ def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing
     words = any_of(parameters)
     if not path:
         return Narrowing(lambda _: True, (), words) if words else None
-    left_out = parameters["siteSearchFilter"] == "e"
+    is_excluded = parameters["siteSearchFilter"] == "e"
 
     def matches_url(url: str) -> bool:
         parts = urlsplit(urljoin(site.url, url))
         hit_host = (parts.hostname or "").removeprefix("www.")
         is_there = hit_host == host or hit_host.endswith(f".{host}")
-        return (is_there and unquote(parts.path).startswith(path)) is not left_out
+        return (is_there and unquote(parts.path).startswith(path)) is not is_excluded
 
     # A star in siteSearch is an ordinary character, so the glob ends before it.
-    return Narrowing(matches_url, (Boost(-5 if left_out else 5, path=f"{path.partition('*')[0]}*"),), words)
+    return Narrowing(matches_url, (Boost(-5 if is_excluded else 5, path=f"{path.partition('*')[0]}*"),), words)
 
 
 def search_narrowed(
