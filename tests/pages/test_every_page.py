@@ -109,6 +109,15 @@ MINE = [
     "/sites?limit=0",
 ]
 
+
+def make_collection(tenant: Tenant) -> tuple[int, str]:
+    """Create a collection with a public key. Returns the IDs of both."""
+    body = {"name": "Everything", "sites": [{"site_id": tenant.site_id, "filters": "author = Ann"}]}
+    collection = tenant.browser.post("/api/collections", json=body).get_json()["collection"]["id"]
+    path = f"/api/collections/{collection}/keys"
+    return collection, tenant.browser.post(path, json={"name": "Box", "type": "public"}).get_json()["key"]["id"]
+
+
 OPERATED = ["/operator", "/operator?q=nobody", "/operator/accounts/{account}", "/operator/health", "/operator/charts"]
 
 
@@ -121,10 +130,7 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.browser.post("/api/invitations", json={"email": "guest@example.com"})
     webhook, _ = add_webhook(ann, "https://example.com/hook")
     tell(ann)
-    body = {"name": "Everything", "sites": [{"site_id": ann.site_id, "filters": "author = Ann"}]}
-    collection = ann.browser.post("/api/collections", json=body).get_json()["collection"]["id"]
-    path = f"/api/collections/{collection}/keys"
-    collection_key = ann.browser.post(path, json={"name": "Box", "type": "public"}).get_json()["key"]["id"]
+    collection, collection_key = make_collection(ann)
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()

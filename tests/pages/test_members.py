@@ -9,7 +9,7 @@ from app.pages.invitations import LINK
 from tests.callers import PASSWORD, Tenant, accept_invitation, add_member, member_id, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
-from tests.pages.test_every_page import MINE
+from tests.pages.test_every_page import MINE, make_collection
 from tests.services.webhooks.receiver import add_webhook
 
 BO = "bo@example.com"
@@ -112,6 +112,7 @@ def test_roles_see_only_permitted_forms_and_links(tenant: Tenant, role: str) -> 
     tenant.index(page(1, author="Ann"), page(2))
     source = make_source(tenant)
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
+    collection, collection_key = make_collection(tenant)
     for query in ("zeppelin", "page"):
         tenant.find(query, session_id="s")
     tenant.app.extensions["runtime"].events.flush()
@@ -126,6 +127,8 @@ def test_roles_see_only_permitted_forms_and_links(tenant: Tenant, role: str) -> 
             site=tenant.site_id,
             key=tenant.keys["search"]["id"],
             source=source["id"],
+            collection=collection,
+            collection_key=collection_key,
             run=source["last_run"]["id"],
             webhook=webhook["id"],
         )

@@ -103,7 +103,8 @@ ALGOLIA_SEARCHES = {"algolia.search_indexes", "algolia.search_one_index"}
 GATEWAY_OPERATIONS = GATEWAY_SEARCHES | {"engine.suggest", "engine.suggest_by_query"}
 SEARCHES = {
     "agents_call", "agents_call_with_key",
-    "custom_search.custom_search", "search.search", "search.search_by_body", "pages.show_search_preview",
+    "custom_search.custom_search", "search.search", "search.search_by_body", "pages.show_collection_preview",
+    "pages.show_search_preview",
 }  # fmt: skip
 SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "uncounted": (lambda policy: policy.uncounted, UNCOUNTED),
@@ -130,7 +131,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "collections.patch_collection", "collections.patch_key", "collections.rotate_key",
             "collections.show_collection", "collections.show_key", "collections.update_collection",
             "collections.update_key", "dashboard.show_dashboard", "dashboard.show_month",
-            "pages.export_months", "sites.create_site",
+            "pages.create_collection_box_key", "pages.export_months", "pages.show_collection_create_form",
+            "pages.show_collection_edit_form", "pages.show_collection_preview", "sites.create_site",
             "sites.show_create_form",
         },
     ),
@@ -148,8 +150,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "for editors, although it only reads": (
         lambda policy: policy.role is Role.EDITOR,
         {
-            "collections.show_key", "keys.show_edit_form", "keys.show_key", "pages.show_import",
-            "pages.show_pin_remedy",
+            "collections.show_key", "keys.show_edit_form", "keys.show_key", "pages.show_collection_create_form",
+            "pages.show_collection_edit_form", "pages.show_import", "pages.show_pin_remedy",
             "pages.show_settings_section", "pages.show_source_create_form", "pages.show_source_edit_form",
             "pages.show_synonym_remedy",
             "search-settings.list_learned_clicks", "search-settings.show_search_settings", "sites.show_create_form",
@@ -164,10 +166,10 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
 SCOPES = (
     (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
-    (r"\w+ /v1/(search|suggest|related|popular)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
+    (r"\w+ /v1/(search|suggest|related|popular)$|POST /mcp$|GET /(sites|collections)/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
-    (r"\w+ (/api/((sites|collections)/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
-    (r"\w+ (/sites|/api/collections|/dashboard|(/api)?/usage)\b", Scope.SITES),
+    (r"\w+ (/api/((sites|collections)/\*/)?keys|/(sites|collections)/\*/box)\b", Scope.KEYS),
+    (r"\w+ (/sites|(/api)?/collections|/dashboard|(/api)?/usage)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and path."""
