@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, select, update
+from sqlalchemy import ColumnElement, Select, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -171,10 +171,18 @@ def lost_documents(state: RunState, after: str) -> list[tuple[str, str]]:
 
 
 def _undiscovered(state: RunState, *columns: Any) -> Select[Any]:
-    discovered = select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.url == SourcePage.url)
     return select(*columns).where(
-        SourcePage.source_id == state.source.id, SourcePage.document_id.is_not(None), ~discovered.exists()
+        SourcePage.source_id == state.source.id, SourcePage.document_id.is_not(None), ~is_discovered(state.run.id)
     )
+
+
+def is_discovered(run_id: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition for a source's pages that a run has discovered.
+
+    Args:
+        conditions: Further conditions for the page in the run.
+    """
+    return select(RunPage.url).where(RunPage.run_id == run_id, RunPage.url == SourcePage.url, *conditions).exists()
 
 
 def add_urls(

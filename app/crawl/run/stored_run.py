@@ -14,7 +14,7 @@ from sqlalchemy import delete, false, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.crawl.fetch.values import Reason
-from app.crawl.run.frontier import add_urls, delete_record, settle_url, store_record
+from app.crawl.run.frontier import add_urls, delete_record, is_discovered, settle_url, store_record
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_temporary_reason, unpack_links
 from app.crawl.run.state import RunLost, RunState
 from app.crawl.sources.runs import (
@@ -198,10 +198,7 @@ def forget_lost_pages(state: RunState) -> None:
     """Delete the records of pages that the run has not discovered, and list removed documents in its report."""
     with state.parts.database.write() as session:
         run = _locked_run(session, state)
-        discovered = select(RunPage.url).where(
-            RunPage.run_id == run.id, RunPage.url == SourcePage.url, RunPage.status != "removed"
-        )
-        lost = (SourcePage.source_id == run.source_id) & ~discovered.exists()
+        lost = (SourcePage.source_id == run.source_id) & ~is_discovered(run.id, RunPage.status != "removed")
         row = {"run_id": run.id, "position": run.found, "depth": 0, "status": "removed", "removed": True}
         # In SQL, because a run may lose hundreds of thousands of pages.
         values = select(SourcePage.url, *(literal(value) for value in row.values()))

@@ -18,10 +18,11 @@ from sqlalchemy import func, select, update
 from app.crawl.fetch.unexpected import guarded
 from app.crawl.fetch.values import NotIndexed
 from app.crawl.read.error_pages import TITLE_SEPARATOR
+from app.crawl.run.frontier import is_discovered
 from app.crawl.run.page_documents import MIN_TITLES, PathSections, TitleRules, retitle, strip_title
 from app.crawl.run.recorder import put_documents
 from app.crawl.run.state import RunState
-from app.models import RunPage, Source, SourcePage
+from app.models import Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
 from schemas.validation.documents import ValidDocument
 
@@ -177,8 +178,7 @@ def _remaining(state: RunState) -> tuple[Any, ...]:
     """Return the conditions for pages that the run keeps: not lost ones, which writing their documents would keep."""
     if state.urls is not None or state.source.kind == "feed":
         return _titled(state)
-    discovered = select(RunPage.url).where(RunPage.run_id == state.run.id, RunPage.url == SourcePage.url)
-    return *_titled(state), discovered.exists()
+    return *_titled(state), is_discovered(state.run.id)
 
 
 def retitled_documents(state: RunState, pages: Sequence[Retitled]) -> list[ValidDocument]:
