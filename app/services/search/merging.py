@@ -21,7 +21,7 @@ from app.services.access.credentials import SearchedSite
 from backends.base import FacetStats, Hit, Matched, SearchResult
 from backends.field_rules import first_values
 from backends.filters import And, Comparison, Filter, Not, OneOf, Or, Presence, all_of, parse_filter
-from backends.query import MATCH_ALL, SearchQuery, SortKey
+from backends.query import MATCH_ALL, Effects, SearchQuery, SortKey
 from backends.values import fold_to_sort, fold_value, parse_instant, value_text
 
 SITE: str = "site"
@@ -68,20 +68,18 @@ def scores_query(query: SearchQuery) -> SearchQuery:
 
 def choose_page(ranked: Sequence[Ranked], offset: int, limit: int) -> list[tuple[int, int]]:
     """Return the hits of a page, each as the index of its site in ``ranked`` and its position there, from 0."""
-    merged: Iterable[tuple[Key, int, int, Hit]] = heapq.merge(
-        *(
-            [
-                (key, number, position, hit)
-                for position, (key, hit) in enumerate(zip(keys, site.result.hits, strict=True))
-            ]
-            for number, site in enumerate(ranked)
-            for keys in [_keys(site)]
-        ),
-        key=lambda item: item[:3],
-    )
+    merged = heapq.merge(*map(_placed, range(len(ranked)), ranked), key=lambda item: item[:3])
     distinct = next((site.query.distinct for site in ranked), "") or ""
     chosen = ((number, position) for _, number, position, hit in _first_of_each(merged, distinct))
     return list(islice(chosen, offset, offset + limit))
+
+
+def _placed(number: int, ranked: Ranked) -> list[tuple[Key, int, int, Hit]]:
+    """Return a site's hits with their keys, and with the numbers of the site and of their positions."""
+    return [
+        (key, number, position, hit)
+        for position, (key, hit) in enumerate(zip(_keys(ranked), ranked.result.hits, strict=True))
+    ]
 
 
 def count_hits(ranked: Sequence[Ranked]) -> int:
@@ -186,6 +184,16 @@ def merge_results(ranked: Sequence[Ranked], hits: Sequence[Hit], query: SearchQu
         stats,
         matched=Matched.SOME if best is None else best.matched,
         corrected_query=None if best is None else best.corrected_query,
+    )
+
+
+def merge_effects(effects: Iterable[Effects]) -> Effects:
+    """Return what the rules of several sites do to a response: the first redirect, and the first notice."""
+    merged = list(effects)
+    return Effects(
+        rules=tuple(dict.fromkeys(rule for each in merged for rule in each.rules)),
+        redirect=next((each.redirect for each in merged if each.redirect), ""),
+        notice=next((each.notice for each in merged if each.notice), None),
     )
 
 

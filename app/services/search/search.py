@@ -29,13 +29,14 @@ from app.services.search.merging import (
     Ranked,
     choose_page,
     condition_for,
+    merge_effects,
     merge_results,
     portable_condition,
     scores_query,
     with_site,
 )
 from app.services.search.mixed_order import MixedOrder
-from app.services.search.site_queries import for_site, merge_effects
+from app.services.search.site_queries import for_site
 from backends.base import Hit, Matched, SearchBackend, SearchResult
 from backends.distinct import distinct_field
 from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound, ResponseTooLarge
@@ -107,7 +108,6 @@ class Searcher:
         events: EventRecorder,
         max_response_bytes: int,
         mixed_order: MixedOrder | None = None,
-        fanout: Fanout | None = None,
     ):
         """``mixed_order`` also ranks by meaning if the query is a sentence; ``None`` without an embedder."""
         self._engines = engines
@@ -115,7 +115,7 @@ class Searcher:
         self._events = events
         self._max_response_bytes = max_response_bytes
         self._mixed_order = mixed_order
-        self._fanout = Fanout() if fanout is None else fanout
+        self._fanout = Fanout()
 
     def close(self) -> None:
         """End the threads of searches over several sites."""
@@ -231,8 +231,8 @@ class Searcher:
                 queries.append(replace(own, kinds=query.kinds))
                 searched.append(site)
         if len(searched) > 1 and query.text != MATCH_ALL and not query.sort:
-            counts = self._ask_sites(searched, queries, self._count_words)
-            total = sum((each for each in counts if isinstance(each, WordCounts)), WordCounts())
+            counts = (self._count_words(site.record, each) for site, each in zip(searched, queries, strict=True))
+            total = sum(counts, WordCounts())
             queries = [replace(each, word_counts=total) for each in queries] if total.documents else queries
         return searched, queries
 
@@ -289,9 +289,10 @@ class Searcher:
         return [hits[place] for place in page if place in hits], failed
 
     def _count_words(self, site: SiteRecord, query: SearchQuery) -> WordCounts:
+        # In this thread, since only engines in this process count words. Ranking reports the ones that are unavailable.
         try:
             return self.ask(site, lambda engine, index: engine.count_words(index, query))
-        except NothingToFind:
+        except (NothingToFind, BackendUnavailable):
             return WordCounts()
 
     def _result_without_documents(self, site: SiteRecord, query: SearchQuery) -> SearchResult:
