@@ -343,7 +343,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def find_related(self, index: str, page: OneOf, query: SearchQuery) -> tuple[Hit, ...] | None:
-        """Return the documents that are about the same thing as a page, judged by its weightiest words; best first.
+        """Return the documents on the same topic as a page, judged by its weightiest words; best first.
 
         A document is returned only if it has at least a fifth (:data:`backends.related.MIN_SHARE`) of these words by
         weight, and scores at least a fifth of what the page itself scores for them. The page itself and its other

@@ -22,29 +22,29 @@ from backends.query import MATCH_ALL, SearchQuery
 _PAGINATION = ("limit", "offset", "page", "hitsPerPage")
 
 
-def reject_outside_federation(sent: Sequence[Any]) -> None:
+def reject_outside_federation(raw_queries: Sequence[Any]) -> None:
     """Reject ``federationOptions`` in the queries of a request without ``federation``.
 
     Args:
-        sent: The queries as the client sent them.
+        raw_queries: The queries as the client sent them.
 
     Raises:
         GatewayError: 400.
     """
-    for position, query in enumerate(sent):
+    for position, query in enumerate(raw_queries):
         if query.get("federationOptions") is not None:
             message = f"Inside `.queries[{position}]`: federationOptions needs `federation` in the request."
             raise GatewayError("invalid_multi_search_query_federated", message)
 
 
 def make_federated_search(
-    federation: Mapping[str, Any], queries: Sequence[Mapping[str, Any]], sent: Sequence[Any], site: SiteRecord,
+    federation: Mapping[str, Any], queries: Sequence[Mapping[str, Any]], raw_queries: Sequence[Any], site: SiteRecord,
     max_bytes: int,
 ) -> EngineSearch:  # fmt: skip
     """Create the search of a federated request from checked parameters.
 
     Args:
-        sent: The queries as the client sent them.
+        raw_queries: The queries as the client sent them.
         max_bytes: Maximum size of the hits.
 
     Raises:
@@ -54,10 +54,10 @@ def make_federated_search(
         message = "A federated search has one query here: the index of a collection searches all its sites."
         raise GatewayError("bad_request", f"Inside `.queries[1]`: {message}")
     for name in _PAGINATION:
-        if sent[0].get(name) is not None:
+        if raw_queries[0].get(name) is not None:
             message = f"`{name}` is not allowed in a federated query; use `federation.limit` and `federation.offset`."
             raise GatewayError("invalid_multi_search_query_pagination", f"Inside `.queries[0]`: {message}")
-    if sent[0].get("facets") is not None:
+    if raw_queries[0].get("facets") is not None:
         message = "`facets` is not allowed in a federated query; use `federation.facetsByIndex`."
         raise GatewayError("invalid_multi_search_query_facets", f"Inside `.queries[0]`: {message}")
     for index in federation["facetsByIndex"]:

@@ -15,8 +15,7 @@ from app.errors import ApiError
 from app.models import Site
 from app.operations import change
 from app.operations import collections as collection_operations
-from app.operations.keys import BOX_KEY
-from app.operations.keys import create_key as create_box_key_of
+from app.operations import keys as key_operations
 from app.pages.actions import Action
 from app.pages.forms import FormTree, field_problems, number_of, refill_on_error
 from app.pages.layout import render
@@ -32,7 +31,7 @@ from app.web.parsing import load_values, read_form_body
 from schemas.collections import MAX_SITES, CollectionCreateSchema
 
 OFFERED_SITES = 100
-"""Maximum number of sites to choose from, besides those of the collection."""
+"""Maximum number of sites that the form offers, in addition to the collection's own sites."""
 
 WEIGHTS = {1.5: "Higher", 1.0: "Normal", 0.67: "Lower"}
 """The weights that forms offer. The API accepts others, which forms keep."""
@@ -131,7 +130,7 @@ delete_collection = Action(change, "/api/collections", "collection-deleted", ste
 
 def create_box_key(collection_id: int) -> Response:
     """Create a public key for a collection that has no public key with a displayable token."""
-    create_box_key_of(runtime(), current_caller(), collection_id, BOX_KEY, of_collection=True)
+    key_operations.create_key(runtime(), current_caller(), collection_id, key_operations.BOX_KEY, of_collection=True)
     return see_other(f"/api/collections/{collection_id}")
 
 

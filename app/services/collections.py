@@ -1,7 +1,7 @@
 """Collections: several sites of an account that are searched as one.
 
-A collection is stored as a :class:`~app.models.Site` without documents, so keys, searches, and analytics of a
-collection work like those of a site.
+A collection is stored as a :class:`~app.models.Site` without documents, so it has keys, searches, and analytics like
+any site.
 """
 
 from __future__ import annotations

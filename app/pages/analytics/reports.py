@@ -121,7 +121,7 @@ CHANNEL_NAMES = {
     "agent": "AI agents",
 }
 SHOWN_PERIOD = "28d"
-"""Period that pages show by default: whole weeks, so that its weekdays match those of the preceding period."""
+"""Period that pages show by default: whole weeks, so that it has the same weekdays as the preceding period."""
 PERIOD_TEXTS = {name: f"{PERIODS[name]} days" for name in ("7d", SHOWN_PERIOD, "90d")}
 """The periods that pages offer. Links with another period show its dates."""
 

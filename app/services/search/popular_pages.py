@@ -59,7 +59,8 @@ class PopularPages:
     def links(self, site: SiteRecord, search: SearchQuery) -> Sequence[Mapping[str, str]]:
         """Return links for a search without results: the site's own, then as many popular pages as the site offers.
 
-        There are none while the database or the engine is unavailable, since the search itself succeeded.
+        While the database or the engine is unavailable, only the site's own links are returned, because the search
+        itself has succeeded.
 
         Args:
             search: The search, whose filters the pages must match.

@@ -23,7 +23,7 @@ PAGE_FIELDS = frozenset({"id", "title", "url", "excerpt"})
 
 
 def find_related_pages(searcher: Searcher, site: SiteRecord, page: OneOf, limit: int, filters: str) -> Sequence[Hit]:
-    """Return the pages that are about the same thing as a page, best first.
+    """Return the pages on the same topic as a page, best first.
 
     Rules of the site that apply to every search may hide pages.
 
