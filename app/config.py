@@ -18,6 +18,7 @@ from app.feature_settings import (
     email_problems,
     embedder_problems,
     link_problem,
+    model_problems,
     oidc_problems,
     operator_problems,
     split_url,
@@ -144,6 +145,16 @@ class Settings:
         "", "Name of the model at the URL in EMBEDDER, where it is required, or of a model of `fastembed`."
     )
     embedder_key: str = _setting("", "Bearer token for the URL in EMBEDDER. Empty: none is sent.")
+    llm_url: str = _setting(
+        "",
+        "Base URL of an OpenAI-compatible API with the language model that answers questions, such as "
+        "`https://api.openai.com/v1`. Empty: questions are not answered.",
+    )
+    llm_model: str = _setting("", "Name of the model at LLM_URL, where it is required.")
+    llm_key: str = _setting("", "Bearer token for LLM_URL. Empty: none is sent.")
+    llm_timeout: float = _setting(
+        30.0, "Seconds in which the model must complete an answer, 1 to 120; it must begin in half of them."
+    )
     operator_token: str = _setting(
         "",
         "Bearer token for the operator API, at least 32 characters; while you change it, the new and the old one, "
@@ -322,6 +333,9 @@ def _problems(settings: Settings) -> Iterator[str]:
         password_login=settings.password_login,
     )
     yield from embedder_problems(settings.embedder, settings.embedder_model, settings.embedder_key)
+    yield from model_problems(settings.llm_url, settings.llm_model, settings.llm_key)
+    if not 1 <= settings.llm_timeout <= 120:
+        yield "LLM_TIMEOUT must be from 1 to 120."
     yield from operator_problems(
         settings.operator_tokens,
         settings.operator_webhook_url,

@@ -20,7 +20,7 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning",
+        "start", "content", "sources", "documents", "sync", "import", "search", "query-language", "tuning", "ask",
         "search-box", "site-builders", "analytics", "members", "webhooks", "api", REFERENCE, "clients", "gateway",
         "collections", "agents", "migrating", "limits", "errors", "changelog",
     ),

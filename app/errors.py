@@ -46,6 +46,7 @@ class ErrorCode(StrEnum):
     PASSWORD_INCORRECT = "password_incorrect"
     EMAIL_NOT_CONFIRMED = "email_not_confirmed"
     CSRF_FAILED = "csrf_failed"
+    ASK_DISABLED = "ask_disabled"
     ACCOUNT_NOT_FOUND = "account_not_found"
     SITE_NOT_FOUND = "site_not_found"
     COLLECTION_NOT_FOUND = "collection_not_found"
@@ -60,6 +61,7 @@ class ErrorCode(StrEnum):
     WEBHOOK_NOT_FOUND = "webhook_not_found"
     DELIVERY_NOT_FOUND = "delivery_not_found"
     INDEX_NOT_FOUND = "index_not_found"
+    ASK_NOT_FOUND = "ask_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     REQUEST_TIMEOUT = "request_timeout"
@@ -74,6 +76,7 @@ class ErrorCode(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     COUNTERS_UNAVAILABLE = "counters_unavailable"
     SERVER_BUSY = "server_busy"
+    ASK_UNAVAILABLE = "ask_unavailable"
     IDENTITY_PROVIDER_UNAVAILABLE = "identity_provider_unavailable"
 
 
@@ -109,6 +112,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.EMAIL_NOT_CONFIRMED: 403,
     ErrorCode.CSRF_FAILED: 403,
+    ErrorCode.ASK_DISABLED: 403,
     ErrorCode.ACCOUNT_NOT_FOUND: 404,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.COLLECTION_NOT_FOUND: 404,
@@ -123,6 +127,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.WEBHOOK_NOT_FOUND: 404,
     ErrorCode.DELIVERY_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
+    ErrorCode.ASK_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,
     ErrorCode.REQUEST_TIMEOUT: 408,
@@ -137,6 +142,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.DATABASE_UNAVAILABLE: 503,
     ErrorCode.COUNTERS_UNAVAILABLE: 503,
     ErrorCode.SERVER_BUSY: 503,
+    ErrorCode.ASK_UNAVAILABLE: 503,
     ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE: 503,
 }
 

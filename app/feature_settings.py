@@ -151,6 +151,19 @@ def embedder_problems(embedder: str, model: str, key: str) -> Iterator[str]:
         yield "EMBEDDER_KEY must be ASCII without spaces."
 
 
+def model_problems(url: str, model: str, key: str) -> Iterator[str]:
+    """Yield a sentence for each problem of the settings for the language model."""
+    parts = split_url(url)
+    if url and (not _is_web_url(url) or parts.query or parts.fragment):
+        yield "LLM_URL must be the http or https base URL of an OpenAI-compatible API, without a password."
+    if url and not model:
+        yield "LLM_URL requires LLM_MODEL: the name of the model at that address."
+    if not url and (model or key):
+        yield "LLM_MODEL and LLM_KEY require LLM_URL."
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        yield "LLM_KEY must be ASCII without spaces."
+
+
 MIN_TOKEN_LENGTH = 32
 
 

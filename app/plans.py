@@ -25,6 +25,7 @@ class PlanLimits:
     documents: int | None
     keys: int | None
     sites: int | None
+    asks_per_day: int | None = 0
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> PlanLimits:
         """Return these limits with an account's overrides applied."""
@@ -118,6 +119,8 @@ def _read(path: Path) -> dict[str, tuple[PlanLimits, PlanOffer]]:
         raise ConfigurationError(f"The plans file {path} cannot be read: {error}") from error
     plans: dict[str, tuple[PlanLimits, PlanOffer]] = {}
     for name, table in tables.items():
+        # A file that was written before there were questions gives none.
+        table = {"asks_per_day": 0, **table} if isinstance(table, dict) else table
         if not isinstance(table, dict) or set(table) - set(OFFER_NAMES) != set(LIMIT_NAMES):
             raise ConfigurationError(
                 f"Plan {name!r} in {path} must define {', '.join(LIMIT_NAMES)}, and may define "

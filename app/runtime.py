@@ -30,6 +30,8 @@ from app.services.analytics.event_ingestion import WaitingEvents
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
+from app.services.asks.model import LanguageModel
+from app.services.asks.slots import AskSlots
 from app.services.emails.delivery import EmailSender
 from app.services.emails.notices import queue_notice
 from app.services.embedding.embedder import Embedder, GuardedEmbedder
@@ -93,6 +95,9 @@ class Runtime:
     cpu_limits: CpuLimits
     provider: Provider | None = None
     """OpenID Connect provider; ``None`` if not configured."""
+    language_model: LanguageModel | None = None
+    """Writes answers to questions; ``None`` unless LLM_URL is set."""
+    ask_slots: AskSlots = field(default_factory=AskSlots)
     embedder: Embedder | None = None
     vectorizer: Vectorizer | None = None
     """Computes document vectors; ``None`` unless EMBEDDER is set."""
@@ -105,6 +110,8 @@ class Runtime:
         """Release all connections, files, and processes."""
         if self.embedder is not None:
             self.embedder.close()
+        if self.language_model is not None:
+            self.language_model.close()
         self.searcher.close()
         self.counters.close()
         self.database.dispose()
@@ -188,6 +195,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         visitor_keys=VisitorKeys(database, settings.secret_key),
         email_sender=EmailSender(database, settings, emails.WRITERS),
         provider=_create_provider(settings),
+        language_model=_create_language_model(settings),
         embedder=embedder,
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
         deliverer=_create_deliverer(settings, database),
@@ -212,6 +220,12 @@ def _create_provider(settings: Settings) -> Provider | None:
     if not settings.oidc_issuer:
         return None
     return Provider(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
+
+
+def _create_language_model(settings: Settings) -> LanguageModel | None:
+    if not settings.llm_url:
+        return None
+    return LanguageModel(settings.llm_url, settings.llm_model, settings.llm_key, settings.llm_timeout)
 
 
 def _create_deliverer(settings: Settings, database: Database) -> Deliverer:

@@ -125,10 +125,11 @@ class VisitorQuerySchema(QuerySchema):
 
 
 class VisitorErasureSchema(SuccessSchema):
-    """Numbers of erased searches and clicks."""
+    """Numbers of erased searches, clicks, and questions."""
 
     searches = fields.Integer(required=True, metadata={"description": "Number of erased searches."})
     clicks = fields.Integer(required=True, metadata={"description": "Number of erased clicks."})
+    questions = fields.Integer(required=True, metadata={"description": "Number of erased questions."})
 
 
 class QueryCountSchema(Schema):

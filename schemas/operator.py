@@ -37,6 +37,7 @@ class OwnLimitsSchema(BodySchema):
     documents = _limit()
     keys = _limit()
     sites = _limit()
+    asks_per_day = _limit()
 
 
 class OperatorAccountQuerySchema(PageQuerySchema):
@@ -120,6 +121,7 @@ class QuotasSchema(Schema):
     documents = _quota()
     keys = _quota()
     sites = _quota()
+    asks_per_day = _quota()
 
 
 class OperatorAccountSchema(Schema):

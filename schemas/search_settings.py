@@ -31,6 +31,7 @@ MAX_PINNED_IDS = 50
 MAX_HIDDEN_SUGGESTIONS = 500
 MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
+MAX_INSTRUCTIONS_LENGTH = 500
 MAX_POPULAR_LINKS = 5
 WEIGHTED_FIELDS = TEXT_FIELDS
 
@@ -256,6 +257,24 @@ class SearchSettingsSchema(BodySchema):
             "title": "Meaning",
             "description": "Whether hits for queries that are sentences are ranked by meaning as well as by words, if "
             "the operator has set up an embedder.",
+        },
+    )
+
+    ask = Flag(
+        load_default=False,
+        metadata={
+            "title": "Ask",
+            "description": "Whether visitors can ask questions that a language model answers from the site's pages, if "
+            "the operator has set one up.",
+        },
+    )
+    ask_instructions = Text(
+        load_default="",
+        trim=True,
+        max_length=MAX_INSTRUCTIONS_LENGTH,
+        metadata={
+            "title": "Instructions for answers",
+            "description": "Instructions for the language model, such as the tone or the product's name.",
         },
     )
 

@@ -59,6 +59,14 @@ _OIDC = {
 }
 WEBHOOK_SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 WRONG: list[dict[str, str]] = [
+    {"LLM_URL": "https://api.example.com/v1"},
+    {"LLM_URL": "api.example.com/v1", "LLM_MODEL": "small"},
+    {"LLM_URL": "https://user:password@api.example.com/v1", "LLM_MODEL": "small"},
+    {"LLM_URL": "https://api.example.com/v1?key=secret", "LLM_MODEL": "small"},
+    {"LLM_URL": "https://api.example.com/v1", "LLM_MODEL": "small", "LLM_KEY": "two words"},
+    {"LLM_MODEL": "small"},
+    {"LLM_TIMEOUT": "0"},
+    {"LLM_TIMEOUT": "121"},
     {"EMBEDDER": "minilm", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "other"},
     {"PUBLIC_URL": "http://["},

@@ -18,10 +18,10 @@ class TestPlansFile:
         plans = PlanTable()
 
         assert plans["free"] == PlanLimits(60, 10_000, 100, 1_000, 2, 1)
-        assert plans["starter"] == PlanLimits(300, 100_000, 1_000, 10_000, 5, 3)
-        assert plans["pro"] == PlanLimits(1_200, 1_000_000, 10_000, 100_000, 10, 10)
-        assert plans["business"] == PlanLimits(3_000, None, None, None, None, None)
-        assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None)
+        assert plans["starter"] == PlanLimits(300, 100_000, 1_000, 10_000, 5, 3, 20)
+        assert plans["pro"] == PlanLimits(1_200, 1_000_000, 10_000, 100_000, 10, 10, 200)
+        assert plans["business"] == PlanLimits(3_000, None, None, None, None, None, None)
+        assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None, None)
         assert len(plans) == 5
 
     def test_operators_plans_file_replaces_the_shipped_plans(self, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from flask_smorest import Api
 from app.api import (
     accounts,
     analytics,
+    asks,
     audit_log,
     clicks,
     collections,
@@ -32,6 +33,7 @@ BLUEPRINTS = (
     search.blp,
     suggestions.blp,
     related_pages.blp,
+    asks.blp,
     usage.client_info_blp,
     documents.blp,
     syncs.blp,

@@ -107,6 +107,8 @@ SETTINGS: dict[str, Any] = {
     ],
     "boosts": [{"path": "/archive/*", "rank": -2}],
     "no_results_links": [{"text": "Plan your visit", "url": "/visit"}],
+    "ask": True,
+    "ask_instructions": "Be brief and friendly. The museum is called Harbour Museum.",
 }
 
 REQUESTS: Mapping[str, RequestExample] = {
@@ -237,6 +239,9 @@ REQUESTS: Mapping[str, RequestExample] = {
     "previewSearchSettings": RequestExample(body={"settings": SETTINGS, "queries": ["admission", "museum"]}),
     "updateSearchSettings": RequestExample(body=SETTINGS),
     "showSearchSettings": RequestExample(),
+    "ask": RequestExample(body={"q": "When is the museum open on Thursdays?", "session_id": "5f0c9d"}),
+    "sendAskFeedback": RequestExample(body={"helpful": True}),
+    "showAskAnalytics": RequestExample(parameters={"site_id": 1, "period": "7d"}),
     "listLearnedClicks": RequestExample(),
     "forgetClicks": RequestExample(),
     # Documents are listed and changed; imports and syncs add more.
@@ -361,6 +366,7 @@ REQUESTS: Mapping[str, RequestExample] = {
 """Maps operation IDs to requests, in the order in which `make examples` sends them."""
 
 PATHS: Mapping[str, tuple[Any, ...]] = {
+    "ask_id": ("ask", "ask_id"),
     "site_id": ("createSite", "site", "id"),
     "uid": ("createSite", "site", "index"),
     "key_id": ("createKey", "key", "id"),

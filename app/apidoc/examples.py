@@ -141,6 +141,7 @@ _ERRORS = (
         "one on the dashboard.",
     ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
+    ApiError(ErrorCode.ASK_DISABLED, "Questions are not answered on this site; turn on ask in its search settings."),
     ApiError(ErrorCode.ACCOUNT_NOT_FOUND, "Account not found."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
     ApiError(ErrorCode.COLLECTION_NOT_FOUND, "Collection not found."),
@@ -155,6 +156,7 @@ _ERRORS = (
     ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
     ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
+    ApiError(ErrorCode.ASK_NOT_FOUND, "Question not found."),
     ApiError(ErrorCode.NOT_FOUND, "This URL does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This URL supports GET, POST, not PUT."),
     ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
@@ -185,6 +187,7 @@ _ERRORS = (
         "Too many of your requests are waiting; try again when some have finished.",
         retry_after=1,
     ),
+    ApiError(ErrorCode.ASK_UNAVAILABLE, "The language model is unavailable; try again.", retry_after=5),
     ApiError(
         ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
         "The identity provider is not responding correctly; try again in a minute.",

@@ -13,6 +13,7 @@ from app.models.accounts import (
     QuotaWarning,
     Session,
 )
+from app.models.asks import Ask
 from app.models.base import Base
 from app.models.clicks import ClickAnchorDay, ClickDay, ClickLessons, SearchClick
 from app.models.events import (
@@ -39,6 +40,7 @@ from app.models.webhooks import Webhook, WebhookDelivery
 __all__ = [
     "API_SOURCE",
     "Account",
+    "Ask",
     "AuditEntry",
     "Base",
     "ClickAnchorDay",

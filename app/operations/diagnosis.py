@@ -19,6 +19,7 @@ from app.operations import machine_checks
 from app.operations.machine_checks import Finding, Level
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
+from app.services.asks.model import ModelUnavailable
 from app.services.emails.delivery import MailServerUnavailable, count_late
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.local_server import (
@@ -84,6 +85,7 @@ def diagnose(
             ("mail", lambda: _mail_server(runtime)),
             ("login", lambda: _login(runtime)),
             ("embedder", lambda: _embedder(runtime)),
+            ("language model", lambda: _language_model(runtime)),
             ("browser", lambda: _browser(runtime)),
             ("events", lambda: _events(runtime)),
             ("accounts", lambda: _accounts(runtime)),
@@ -340,6 +342,21 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
         yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")
+
+
+def _language_model(runtime: Runtime) -> Iterator[Finding]:
+    model = runtime.language_model
+    if model is None:
+        yield Finding("language model", "ok", "Questions are not answered: LLM_URL is empty.")
+        return
+    try:
+        answer = model.check()
+    except ModelUnavailable as error:
+        remedy = "Start it, or correct LLM_URL, LLM_MODEL, LLM_KEY, or LLM_TIMEOUT."
+        yield Finding("language model", "problem", f"The language model is unavailable: {error}.", remedy)
+    else:
+        message = f"{model.name} at {model.host} answers: {answer[:40]!r}."
+        yield Finding("language model", "ok" if answer else "warning", message)
 
 
 def _browser(runtime: Runtime) -> Iterator[Finding]:

@@ -94,6 +94,7 @@ ROWS = (
     ("keys", "API keys"),
     ("requests_per_minute", "Requests per minute"),
     ("requests_per_day", "Requests per day"),
+    ("asks_per_day", "Answered questions per day"),
 )
 """Limits and their labels, in display order."""
 

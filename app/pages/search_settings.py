@@ -262,6 +262,7 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
         matches=_MATCHES,
         rank_options=_RANKS,
         has_embedder=runtime().embedder is not None,
+        has_language_model=runtime().language_model is not None,
         rank_limits=runtime().engines.get_or_default(site.engine).rank_limits,
         weighted=WEIGHTED_FIELDS,
         frequent=frequent,

@@ -79,7 +79,7 @@ SECTIONS = {
             "Results",
             "list-filter",
             "What visitors see besides the pages, and which similar pages are shown only once.",
-            ("answers", "distinct", "preferred", "no_results_links", "no_results_popular"),
+            ("answers", "ask", "ask_instructions", "distinct", "preferred", "no_results_links", "no_results_popular"),
         ),
         Section(
             "suggestions",
@@ -126,6 +126,8 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
         "no_results_popular": number_of(text) if (text := root.text("no_results_popular")) else 0,
         "answers": root.text("answers") == "true",
         "semantic": root.text("semantic") == "true",
+        "ask": root.text("ask") == "true",
+        "ask_instructions": root.text("ask_instructions"),
     }
 
 

@@ -41,7 +41,8 @@ workers = _environment.workers
 worker_class = "app.server.worker.Worker"
 threads = _environment.threads
 limit_request_line = 8190
-graceful_timeout = 30
+# An answer of the language model that has begun may be completed.
+graceful_timeout = _environment.graceful_seconds
 timeout = 60
 keepalive = 30
 # Loaded once, before the fork: workers start fast, and share the memory of the modules.

@@ -86,12 +86,19 @@ def settings_with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
         "no_results_popular": stored.get("no_results_popular", 0),
         "answers": shows_answers(stored),
         "semantic": is_semantic(stored),
+        "ask": may_ask(stored),
+        "ask_instructions": stored.get("ask_instructions", ""),
     }
 
 
 def is_semantic(stored: Mapping[str, Any]) -> bool:
     """Whether hits for sentences are ranked by meaning as well as by words."""
     return bool(stored.get("semantic", False))
+
+
+def may_ask(stored: Mapping[str, Any]) -> bool:
+    """Whether visitors can ask questions that a language model answers."""
+    return bool(stored.get("ask", False))
 
 
 def shows_answers(stored: Mapping[str, Any]) -> bool:

@@ -61,6 +61,11 @@ class Admission:
     search_failed: bool = False
     is_streamed: bool = False
 
+    def leave_shares(self) -> None:
+        """Give the request's shares of threads to the caller's other requests."""
+        while self.shares:
+            self.runtime.shares.leave(self.shares.pop())
+
     @property
     def known_caller(self) -> Caller:
         """The caller of an operation that requires identification."""

@@ -121,8 +121,7 @@ def _count_stream(admission: Admission, body: Iterator[bytes]) -> Iterator[bytes
 
 
 def _settle(admission: Admission) -> None:
-    while admission.shares:
-        admission.runtime.shares.leave(admission.shares.pop())
+    admission.leave_shares()
     if admission.spenders:
         _record_cpu(admission)
 

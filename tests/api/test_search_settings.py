@@ -25,7 +25,7 @@ def test_new_site_has_default_search_settings(tenant: Tenant) -> None:
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
             "suggestions_hidden": [], "distinct": None, "preferred": None, "rules": [], "boosts": [],
             "rank_field": None, "recency": None, "no_results_links": [], "no_results_popular": 0,
-            "learn_from_clicks": False, "answers": False, "semantic": False,
+            "learn_from_clicks": False, "answers": False, "semantic": False, "ask": False, "ask_instructions": "",
         }
     }  # fmt: skip
 

@@ -77,14 +77,14 @@ def test_erasing_a_visitor_restores_events_and_counts_to_those_of_others(tenant:
         flush(tenant)
         assert rows(tenant, *ROLLUPS) != before
 
-        assert erase(tenant, "theirs") == {"success": True, "searches": 5, "clicks": 10}
+        assert erase(tenant, "theirs") == {"success": True, "searches": 5, "clicks": 10, "questions": 0}
 
         assert rows(tenant, *EVENTS) == events
         after = rows(tenant, *ROLLUPS)
         anchors = after.pop("click_anchor_days")
         assert [row[:-1] for row in anchors] == [row[:-1] for row in before.pop("click_anchor_days")]
         assert after == before
-        assert erase(tenant, "theirs") == {"success": True, "searches": 0, "clicks": 0}
+        assert erase(tenant, "theirs") == {"success": True, "searches": 0, "clicks": 0, "questions": 0}
         assert rows(tenant, *EVENTS) == events
 
 
@@ -93,7 +93,7 @@ def test_erased_visitors_unflushed_events_are_never_counted(tenant: Tenant) -> N
     visit(tenant, "theirs", "page")
     visit(tenant, "other", "page")
 
-    assert erase(tenant, "theirs") == {"success": True, "searches": 0, "clicks": 0}
+    assert erase(tenant, "theirs") == {"success": True, "searches": 0, "clicks": 0, "questions": 0}
     flush(tenant)
 
     with tenant.app.extensions["runtime"].database.read() as session:
@@ -109,7 +109,7 @@ def test_erased_visitor_who_returns_is_counted_again(tenant: Tenant) -> None:
         visit(tenant, "theirs", "page")
         flush(tenant)
 
-        assert erase(tenant, "theirs") == {"success": True, "searches": 1, "clicks": 2}
+        assert erase(tenant, "theirs") == {"success": True, "searches": 1, "clicks": 2, "questions": 0}
 
 
 def test_clicks_reported_by_query_id_are_erased(tenant: Tenant) -> None:
@@ -119,7 +119,7 @@ def test_clicks_reported_by_query_id_are_erased(tenant: Tenant) -> None:
     assert_ok(tenant.public.post("/api/v1/click", json=click))
     flush(tenant)
 
-    assert erase(tenant, "theirs") == {"success": True, "searches": 1, "clicks": 1}
+    assert erase(tenant, "theirs") == {"success": True, "searches": 1, "clicks": 1, "questions": 0}
     assert rows(tenant, *EVENTS) == {"search_events": [], "search_clicks": []}
 
 
@@ -176,7 +176,7 @@ def test_erasure_in_small_steps_removes_everything(tenant: Tenant, monkeypatch: 
     visit(tenant, "theirs", "page", "harbour", "quay")
     flush(tenant)
 
-    assert erase(tenant, "theirs") == {"success": True, "searches": 3, "clicks": 6}
+    assert erase(tenant, "theirs") == {"success": True, "searches": 3, "clicks": 6, "questions": 0}
     assert rows(tenant, *ROLLUPS) == {table.__tablename__: [] for table in ROLLUPS}
 
 

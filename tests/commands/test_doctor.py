@@ -31,12 +31,14 @@ from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
 from tests.email_server import mail_server
 from tests.identity_provider import identity_provider
+from tests.services.asks.model_server import run_model_server, sending
 from tests.services.embedding.embedding_server import failing, run_server
 from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "sites", "clocks",
-    "indexes", "runs", "tasks", "mail", "login", "embedder", "browser", "events", "accounts", "charges",
+    "indexes", "runs", "tasks", "mail", "login", "embedder", "language model", "browser", "events",
+    "accounts", "charges",
 ]  # fmt: skip
 
 
@@ -397,6 +399,20 @@ def test_embedder_that_rejects_the_key_is_reported(installation: Tenant) -> None
     assert status == 1
     assert "responds with status 401" in wrong["embedder"]["message"]
     assert "EMBEDDER_KEY" in wrong["embedder"]["remedy"]
+    assert "a-key" not in str(wrong)
+
+
+def test_language_model_that_rejects_the_key_is_reported(installation: Tenant) -> None:
+    with run_model_server() as server:
+        environment = {"LLM_URL": server.url, "LLM_MODEL": "small", "LLM_KEY": "a-key"}
+        assert examine(installation, **environment) == (0, {})
+
+        server.respond = sending(b"{}", status=401, headers={})
+        status, wrong = examine(installation, **environment)
+
+    assert status == 1
+    assert "responds with status 401" in wrong["language model"]["message"]
+    assert "LLM_KEY" in wrong["language model"]["remedy"]
     assert "a-key" not in str(wrong)
 
 

@@ -61,6 +61,9 @@ TABLE = [
     Row("GET", "/v1/suggest?q=x"),
     Row("GET", "/v1/related?id=none", None, (404, "document_not_found")),
     Row("GET", "/v1/popular"),
+    Row("POST", "/v1/ask", {"q": "When is it open?"}, (403, "ask_disabled")),
+    Row("POST", "/v1/ask/{ask}/feedback", {"helpful": True}, (404, "ask_not_found")),
+    Row("GET", "/api/analytics/asks?site_id={site}"),
     Row("GET", "/v1/client-info"),
     Row("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
     Row("DELETE", "/api/v1/index/destroy", {"id": "no such document"}, (404, "document_not_found")),
@@ -178,6 +181,7 @@ NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
 NOTHING = {
     "source": "src_0000000000000000",
     "run": "run_00000000000000000000",
+    "ask": "ask_0",
     "sync": "sync_00000000000000000000",
     "member": "987654321",
     "collection": "987654321",

@@ -150,6 +150,7 @@ NAMING: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/suggest?q=x&site_id={site}", None),
     ("GET", "/v1/related?id=page-1&site_id={site}", None),
     ("GET", "/v1/popular?site_id={site}", None),
+    ("POST", "/v1/ask", {"q": "When is it open?"}),
     ("POST", "/api/v1/index/bulk?site_id={site}", {"documents": [page(1)]}),
     ("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
     ("DELETE", "/api/v1/index/destroy?id=page-1&site_id={site}", None),

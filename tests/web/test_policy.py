@@ -67,6 +67,8 @@ FOR_KEYS = {
     "search.search_by_body": SEARCHING,
     "suggestions.suggest": SEARCHING,
     "related-pages.list_popular_pages": ANY_KEY,
+    "asks.ask": ANY_KEY,
+    "asks.send_feedback": ANY_KEY,
     "related-pages.list_related_pages": ANY_KEY,
     "documents.index_documents": INDEXING,
     "documents.delete_document": INDEXING,
@@ -166,7 +168,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
 SCOPES = (
     (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
-    (r"\w+ /v1/(search|suggest|related|popular)$|POST /mcp$|GET /(sites|collections)/\*/try$", Scope.SEARCH),
+    (r"\w+ /v1/(search|suggest|related|popular|ask|ask/\*/feedback)$|POST /mcp$|GET /(sites|collections)/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/((sites|collections)/\*/)?keys|/(sites|collections)/\*/box)\b", Scope.KEYS),
     (r"\w+ (/sites|(/api)?/collections|/dashboard|(/api)?/usage)\b", Scope.SITES),

@@ -25,7 +25,7 @@ from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.access.rights import Rights, read_scopes, rights_of
 from app.services.search_rules import NO_RULES, RuleSet
-from app.services.search_settings import Gains, read_gains, read_rules, read_settings
+from app.services.search_settings import Gains, may_ask, read_gains, read_rules, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.field_rules import is_known
@@ -39,6 +39,8 @@ class SiteRecord:
     """Properties of a site, or of a collection, that a search needs.
 
     Attributes:
+        ask: Whether visitors can ask questions that a language model answers.
+        ask_instructions: The owner's instructions for the model.
         searched_sites: The sites that a collection searches, without paused and deleted ones; ``None`` for a site.
     """
 
@@ -62,6 +64,8 @@ class SiteRecord:
     no_results_links: tuple[Mapping[str, str], ...] = ()
     no_results_popular: int = 0
     searched_sites: tuple[SearchedSite, ...] | None = None
+    ask: bool = False
+    ask_instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,8 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
         suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
         rules=read_rules(site.search_settings),
         no_results_links=tuple(site.search_settings.get("no_results_links", ())),
+        ask=may_ask(site.search_settings),
+        ask_instructions=site.search_settings.get("ask_instructions", ""),
         no_results_popular=site.search_settings.get("no_results_popular", 0),
     )
 

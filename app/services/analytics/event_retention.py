@@ -15,6 +15,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
 from app.models import (
+    Ask,
     ClickAnchorDay,
     ClickDay,
     ClickLessons,
@@ -99,10 +100,11 @@ def forget_site(session: Session, site_id: int) -> None:
 
 
 class Erased(NamedTuple):
-    """Counts of the searches and clicks erased for a visitor."""
+    """Counts of the searches, clicks, and questions erased for a visitor."""
 
     searches: int
     clicks: int
+    questions: int
 
 
 def erase_visitor(database: Database, site: Site, session_id: str, retention_days: int) -> Erased:
@@ -121,6 +123,8 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
         lock_sites(session, [site.id])
         # First of all, so that events that leave a journal from now on are dropped.
         session.merge(VisitorErasure(site_id=site.id, visitor=visitor, erased_at=clock.now()))
+        asked = or_(Ask.session_id == session_id, Ask.visitor == visitor)
+        questions = session.execute(delete(Ask).where(Ask.site_id == site.id, asked)).rowcount  # type: ignore[attr-defined]
     searches = select(SearchEvent).where(SearchEvent.site_id == site.id, SearchEvent.session_id == session_id)
     search_keys: set[int] = set()
 
@@ -153,7 +157,8 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
             SearchClick.search_key.in_(search_keys),
         ),
     )
-    return Erased(erased_searches, _erase(database, site.id, SearchClick, clicks, take_clicks, today))
+    erased_clicks = _erase(database, site.id, SearchClick, clicks, take_clicks, today)
+    return Erased(erased_searches, erased_clicks, questions)
 
 
 E = TypeVar("E", SearchEvent, SearchClick)
@@ -245,6 +250,8 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
                         WHERE event.site_id = sites.id AND event.occurred_at < :before)
                     OR EXISTS (SELECT 1 FROM search_clicks AS click
                         WHERE click.site_id = sites.id AND click.occurred_at < :before)
+                    OR EXISTS (SELECT 1 FROM asks
+                        WHERE asks.site_id = sites.id AND asks.occurred_at < :before)
                 LIMIT 1
                 """
             ),
@@ -272,12 +279,13 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
         and _delete_chunk(session, QueryVisit, site_id, QueryVisit.day, before_day)
         and _delete_chunk(session, SearchEvent, site_id, SearchEvent.occurred_at, before)
         and _delete_chunk(session, SearchClick, site_id, SearchClick.occurred_at, before)
+        and _delete_chunk(session, Ask, site_id, Ask.occurred_at, before)
     )
 
 
 def _delete_chunk(
     session: Session,
-    table: type[QueryDay | ClickDay | ClickAnchorDay | OriginDay | QueryVisit | SearchEvent | SearchClick],
+    table: type[QueryDay | ClickDay | ClickAnchorDay | OriginDay | QueryVisit | SearchEvent | SearchClick | Ask],
     site_id: int,
     dated: InstrumentedAttribute[Any],
     before: int | datetime | None,

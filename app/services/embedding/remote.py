@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import orjson
 import requests
-from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError
 
 from app.services.embedding.chunks import CHUNK_CHARACTERS
 from app.services.embedding.embedder import EmbedderRejected, EmbedderUnavailable
+from app.services.model_server import BearerKey, root_cause
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,18 +31,6 @@ QUERY_SECONDS = 5.0
 """Seconds that a query may take, even if its search stops waiting earlier, so that its connection can be reused."""
 REQUEST_SECONDS = 30.0
 """Timeout in seconds of a request for documents."""
-
-
-class _Bearer(AuthBase):
-    """Sends the configured key, if any, and never a password from ``.netrc``."""
-
-    def __init__(self, key: str):
-        self._key = key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
 
 
 class RemoteEmbedder:
@@ -67,7 +55,7 @@ class RemoteEmbedder:
         self._url = url
         self._host = urlsplit(url).netloc
         self._session = requests.Session()
-        self._session.auth = _Bearer(key)
+        self._session.auth = BearerKey(key)
         self._session.headers.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
         # The requests library has no timeout for DNS lookups or for responses that arrive byte by byte.
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_QUERIES, thread_name_prefix="embedder")
@@ -117,7 +105,7 @@ class RemoteEmbedder:
                 content = b"".join(self._pieces(response, deadline))
                 status = response.status_code
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise EmbedderUnavailable(f"{self._host} does not respond: {_innermost(error)}") from error
+            raise EmbedderUnavailable(f"{self._host} does not respond: {root_cause(error)}") from error
         if status in REJECTIONS:
             raise EmbedderRejected(f"{self._host} responds with status {status}")
         if status != 200:
@@ -137,13 +125,6 @@ class RemoteEmbedder:
             if size > MAX_RESPONSE_BYTES or time.monotonic() > deadline:
                 raise EmbedderUnavailable(f"the response of {self._host} is too long or too slow")
             yield piece
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the root cause of an error. The outer errors contain the URL, which may contain a secret."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 def _read_vectors(response: Any, count: int) -> NDArray[np.float32]:

@@ -17,6 +17,7 @@ from app.services.access.callers import Caller
 from app.wording import counted, duration
 
 MINUTE_SECONDS = 60
+HOUR_SECONDS = 3_600
 DAY_SECONDS = 86_400
 ADDRESS_LIMIT = 300
 """Requests per minute from one IP address without a valid key or session."""
@@ -38,6 +39,8 @@ FILES_LIMIT = 300
 """Requests per minute for an account's agent files on large plans. A file may have 5 MiB."""
 BOX_FACTOR = 10
 """Multiple of the plan's request limits that applies to the search box's requests other than searches."""
+ASKS_PER_MINUTE, ASKS_PER_HOUR = 10, 60
+"""Questions that one visitor of an account's sites may ask a language model."""
 OPERATOR_WINDOW = WindowRequest("operator", 600, MINUTE_SECONDS)
 """Requests per minute with the operator token."""
 NEW_SITES_LIMIT = 20
@@ -171,6 +174,19 @@ def preview_window(account_id: int) -> WindowRequest:
     return WindowRequest(f"t{account_id}:d", PREVIEW_LIMIT, DAY_SECONDS)
 
 
+def ask_windows(account_id: int, limits: PlanLimits, visitor: str) -> tuple[WindowRequest, ...]:
+    """Return the windows of a question for the language model.
+
+    Args:
+        visitor: Key of the visitor, without personal data.
+    """
+    return (
+        WindowRequest(f"q{account_id}:{visitor}:m", ASKS_PER_MINUTE, MINUTE_SECONDS),
+        WindowRequest(f"q{account_id}:{visitor}:h", ASKS_PER_HOUR, HOUR_SECONDS),
+        WindowRequest(f"q{account_id}:d", limits.asks_per_day, DAY_SECONDS),
+    )
+
+
 def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowRequest, ...]:
     """Return the windows for previews of search settings, whose searches are not charged.
 
@@ -192,7 +208,9 @@ def rejection_message(window: WindowState, noun: str = "request") -> str:
         noun: The counted unit, in the singular.
     """
     assert window.limit is not None  # A window without a limit rejects nothing.
-    unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
+    unit = {MINUTE_SECONDS: "minute", HOUR_SECONDS: "hour", DAY_SECONDS: "day"}.get(
+        window.seconds, f"{window.seconds} seconds"
+    )
     wait = duration(window.retry_after(now().timestamp()))
     return f"More than {counted(window.limit, noun)} per {unit}; try again in {wait}."
 

@@ -28,6 +28,7 @@ from app.crawl.run.visits import first_page
 from app.models import ClickLessons, RunPage, SearchClick, SourceRun
 from app.services.analytics.visitors import NETWORK_BITS
 from app.services.webhooks import announce
+from app.web.event_streams import EVENT_STREAM
 from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"
@@ -97,7 +98,8 @@ class Story:
         operation = self._operations[name][2]
         success = min(operation["responses"])
         for media_type in operation["responses"][success]["content"]:
-            options = {} if body is None else {"json": body}
+            sent = {**body, "stream": True} if media_type == EVENT_STREAM else body
+            options = {} if sent is None else {"json": sent}
             options_of_import = {"format": FORMATS[JSON]} if name == "importFile" else {}
             response = self._call(name, {**parameters, **options_of_import}, {"Accept": media_type}, **options)
             assert response.status_code == int(success), f"{name}: {response.get_data(as_text=True)}"

@@ -18,11 +18,12 @@ from app.apidoc.example_requests import REQUESTS
 from app.apidoc.examples import FILE, read_responses
 from tests.apidoc.examples.story import BASE_URL, NOW, OPERATOR_TOKEN, Story, Told, without_tokens
 from tests.conftest import close_app, make_app, make_settings
+from tests.services.asks.model_server import run_model_server, writing
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """Yield the responses of an installation without external servers."""
+    """Yield the responses of an installation without external servers, except one with a language model."""
     folder = tmp_path_factory.mktemp("story")
     local = {
         "search_url": "memory://",
@@ -30,7 +31,16 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         "limits_url": "",
         "public_url": BASE_URL,
         "operator_token": OPERATOR_TOKEN,
+        "llm_model": "small",
     }
+    with run_model_server() as model:
+        model.respond = writing(
+            "On Thursdays, the museum is open from nine in the morning until nine in the evening [1]."
+        )
+        yield from _tell(folder, {**local, "llm_url": model.url})
+
+
+def _tell(folder: Path, local: dict[str, str]) -> Iterator[Told]:
     installation = make_app(make_settings(folder, **local))
     with time_machine.travel(NOW, tick=False) as clock, pytest.MonkeyPatch.context() as patch:
         story = Story(installation, clock, patch)

@@ -1,0 +1,97 @@
+"""Storing questions and feedback, and counting them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from app.errors import ApiError, ErrorCode
+from app.models import Ask, VisitorErasure
+from app.services.analytics.visitors import session_visitor
+
+MAX_LISTED = 100
+"""Maximum number of unanswered questions in a report."""
+
+
+def make_ask_id() -> str:
+    """Return the ID of a new question."""
+    return f"ask_{secrets.token_hex(16)}"
+
+
+def store_ask(session: Session, ask: Ask) -> None:
+    """Store a question, unless its visitor has been erased since it was asked."""
+    if ask.session_id:
+        visitor = session_visitor(ask.site_id, ask.session_id)
+        erasure = session.get(VisitorErasure, (ask.site_id, visitor))
+        if erasure is not None and erasure.erased_at >= ask.occurred_at:
+            return
+    session.add(ask)
+
+
+def store_feedback(session: Session, site_id: int, ask_id: str, *, helpful: bool, reason: str | None) -> None:
+    """Store a visitor's feedback on an answer; it replaces earlier feedback.
+
+    Raises:
+        ApiError: 404.
+    """
+    changed = session.execute(
+        update(Ask).where(Ask.id == ask_id, Ask.site_id == site_id).values(helpful=helpful, reason=reason)
+    )
+    if not changed.rowcount:  # type: ignore[attr-defined]
+        raise ApiError(ErrorCode.ASK_NOT_FOUND, "Question not found.")
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredQuestion:
+    """A question that the site's pages do not answer.
+
+    Attributes:
+        last_asked_at: Timezone-aware time at which it was asked last.
+    """
+
+    question: str
+    count: int
+    last_asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AskReport:
+    """Questions of a period.
+
+    Attributes:
+        helpful, unhelpful: Numbers of answers with this feedback.
+        unanswered_questions: The questions without an answer that were asked most often, at most 100.
+    """
+
+    questions: int
+    answered: int
+    helpful: int
+    unhelpful: int
+    unanswered_questions: Sequence[UnansweredQuestion]
+
+
+def report_asks(session: Session, site_id: int, since: datetime, until: datetime) -> AskReport:
+    """Count a site's questions from ``since`` until just before ``until``."""
+    period = (Ask.site_id == site_id, Ask.occurred_at >= since, Ask.occurred_at < until)
+    row = session.execute(
+        select(
+            func.count(),
+            func.count().filter(Ask.answered),
+            func.count().filter(Ask.helpful.is_(True)),
+            func.count().filter(Ask.helpful.is_(False)),
+        ).where(*period)
+    ).one()
+    times, last = func.count(), func.max(Ask.occurred_at)
+    unanswered = session.execute(
+        select(Ask.question, times, last)
+        .where(*period, Ask.answered.is_(False))
+        .group_by(Ask.question)
+        .order_by(times.desc(), last.desc(), Ask.question)
+        .limit(MAX_LISTED)
+    )
+    return AskReport(*row, [UnansweredQuestion(*each) for each in unanswered])

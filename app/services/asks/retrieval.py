@@ -1,0 +1,176 @@
+"""Finding the sections of a site's pages from which a question is answered.
+
+A question is searched as it is, and by its weighty words alone. Then the sections of the first pages of both searches
+are compared with each other, because a long page has many words of a question that it does not answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from app.services.access.credentials import SiteRecord
+from app.services.search.search import Searcher
+from app.services.search.site_queries import for_site
+from backends.analysis.languages import detect_language, stems_of_terms, stop_words
+from backends.analysis.normalization import terms_of
+from backends.base import Document, Hit
+from backends.query import SearchQuery
+from backends.sections import Section, page_headings, path_to
+
+MAX_SOURCES = 8
+MAX_SOURCE_LENGTH = 1_500
+"""Maximum number of characters of one source, so that all of them have at most 12,000."""
+MIN_SHARE = 0.35
+"""Minimum share of the weight of a question's weighty words that one of the sources must have."""
+SEARCHED_PAGES = 30
+"""Number of pages of each search, and of pages whose sections are compared."""
+MAX_READ_LENGTH = 300_000
+"""Number of characters of a page that are compared, which bounds the CPU time of a question."""
+MAX_QUERY_BYTES = 512
+RANK_OFFSET = 10
+"""Positions that are added to a page's position before its reciprocal, so that two good positions beat one first."""
+SATURATION, LENGTH_PENALTY = 0.6, 0.5
+"""BM25's ``k1`` and ``b``, for the words of a section."""
+
+ReadDocuments = Callable[[int, Sequence[str]], Mapping[str, Document]]
+"""Function that returns a site's stored documents by ID, given the site's ID and the documents' IDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A section of a page, or the beginning of a page.
+
+    Attributes:
+        title: Title of the page, with the titles of the enclosing sections and of the section.
+        url: URL of the page, without the anchor.
+        anchor: Anchor of the section; ``""`` for the beginning of the page.
+        text: Text of the section, or the part of it that has most of the question's words.
+    """
+
+    document_id: str
+    title: str
+    url: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Up to ``MAX_SOURCE_LENGTH`` characters of one section; without ``section``, of the beginning of the page."""
+
+    document: Document
+    section: Section | None
+    text: str
+    counts: Counter[str]
+    """Number of occurrences of each word of the question."""
+    length: int
+    """Number of words."""
+
+
+def find_sources(
+    searcher: Searcher, read_documents: ReadDocuments, site: SiteRecord, question: str, previous: str, filters: str
+) -> list[Source]:
+    """Return the sources for a question, best first; none if no page has its weighty words.
+
+    Args:
+        previous: The question before a follow-up, whose words are also searched for; ``""`` if there is none.
+        filters: Expression in the engine's syntax that the pages must match; ``""`` for none.
+
+    Raises:
+        ApiError: 400 for the filters.
+        BackendUnavailable: The engine is unavailable.
+    """
+    text = _shorten(f"{previous} {question}" if previous else question)
+    language = site.settings.language or detect_language(text)
+    words = weighty_words(text, language)
+    if not words:
+        return []
+    queries = dict.fromkeys((text, " ".join(words)))
+    results = [_search(searcher, site, query, filters) for query in queries]
+    worth: dict[str, float] = {}
+    for hits in results:
+        for position, hit in enumerate(hits):
+            worth[hit.id] = worth.get(hit.id, 0.0) + RANK_OFFSET / (position + RANK_OFFSET)
+    documents = read_documents(site.id, sorted(worth, key=lambda id: -worth[id])[:SEARCHED_PAGES])
+    stems = frozenset(stems_of_terms(language, words))
+    parts = [part for document in documents.values() for part in _split(document, language, stems)]
+    weights = _weigh(parts, stems)
+    chosen = _choose(_rank(parts, weights, worth))
+    has_words = any(sum(weights[stem] for stem in part.counts) >= MIN_SHARE * sum(weights.values()) for part in chosen)
+    return [_source(part) for part in chosen] if has_words else []
+
+
+def weighty_words(text: str, language: str) -> list[str]:
+    """Return the different words of a text that are not stop words, in order.
+
+    Args:
+        language: ISO 639-1 code.
+    """
+    stops = stop_words(language)
+    return list(dict.fromkeys(word for word in terms_of(text) if word not in stops))
+
+
+def _search(searcher: Searcher, site: SiteRecord, text: str, filters: str) -> Sequence[Hit]:
+    query = SearchQuery(text, limit=SEARCHED_PAGES, native_filter=filters, returned_fields=frozenset({"id"}))
+    return searcher.run(site, for_site(query, site)).result.hits
+
+
+def _split(document: Document, language: str, stems: frozenset[str]) -> Iterator[_Part]:
+    content = str(document.fields.get("content", ""))[:MAX_READ_LENGTH]
+    starts: list[tuple[Section | None, int]] = [(None, 0), *((section, section.start) for section in document.sections)]
+    for index, (section, start) in enumerate(starts):
+        end = starts[index + 1][1] if index + 1 < len(starts) else len(content)
+        for text in _pieces(content[start:end]):
+            terms = stems_of_terms(language, terms_of(text))
+            yield _Part(document, section, text, Counter(term for term in terms if term in stems), len(terms))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), MAX_SOURCE_LENGTH):
+        if piece := text[start : start + MAX_SOURCE_LENGTH].strip():
+            yield piece
+
+
+def _weigh(parts: Sequence[_Part], stems: frozenset[str]) -> Mapping[str, float]:
+    """Map each word of the question to its weight: the fewer parts contain it, the higher."""
+    found = Counter(stem for part in parts for stem in part.counts)
+    return {stem: log(1 + (len(parts) - found[stem] + 0.5) / (found[stem] + 0.5)) for stem in stems}
+
+
+def _rank(parts: Sequence[_Part], weights: Mapping[str, float], worth: Mapping[str, float]) -> list[_Part]:
+    """Order parts by BM25 among themselves, and by the worth of their pages."""
+    average = sum(part.length for part in parts) / max(1, len(parts)) or 1.0
+
+    def score(part: _Part) -> float:
+        norm = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * part.length / average)
+        words = sum(weights[stem] * count / (count + norm) for stem, count in part.counts.items())
+        return words * (1 + worth[part.document.id])
+
+    return sorted(parts, key=score, reverse=True)
+
+
+def _choose(ranked: Sequence[_Part]) -> list[_Part]:
+    """Choose the best part of each page, and then more parts of the same pages if there are few pages."""
+    first: dict[str, _Part] = {}
+    for part in ranked:
+        first.setdefault(part.document.id, part)
+    others = [part for part in ranked if part is not first[part.document.id] and part.counts]
+    return [*first.values(), *others][:MAX_SOURCES]
+
+
+def _source(part: _Part) -> Source:
+    document, section = part.document, part.section
+    title, url = (str(document.fields.get(name, "")) for name in ("title", "url"))
+    titles = [title]
+    if section is not None:
+        headings = page_headings(document.sections, title)
+        titles += [*path_to(section, document.sections, headings), *([] if section in headings else [section.title])]
+    anchor = "" if section is None else section.anchor
+    return Source(document.id, " › ".join(filter(None, titles)), url, anchor, part.text)
+
+
+def _shorten(text: str) -> str:
+    return text.encode()[-MAX_QUERY_BYTES:].decode(errors="ignore").strip()
