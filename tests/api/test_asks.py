@@ -16,11 +16,13 @@ from sqlalchemy import func, select
 from werkzeug.test import TestResponse
 
 from app.models import Ask
+from app.plans import LIMIT_NAMES
 from app.runtime import Runtime
 from app.services.analytics.event_retention import EventMaintenance
 from app.services.asks.slots import MAX_OF_ACCOUNT
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.metrics.samples import scrape, value
 from tests.patience import PATIENCE_SECONDS
 from tests.responses import assert_error, assert_ok
 from tests.services.asks.model_server import (
@@ -245,13 +247,22 @@ def test_ask_is_off_unless_owner_plan_and_operator_offer_it(museum: Tenant, aski
     assert_error(ask(ApiClient(asking_app)), 401, "missing_api_key")
 
 
-def test_plan_limits_the_questions_of_a_day(museum: Tenant) -> None:
+def test_plan_limits_the_questions_of_a_day(museum: Tenant, asking_app: Flask) -> None:
     museum.set_plan("pro", asks_per_day=2)
     for _ in range(2):
         assert_ok(ask(museum.search))
+    before = scrape(asking_app)
 
     error = assert_error(ask(museum.search), 429, "rate_limit_exceeded")
+
     assert error["retry_after"] > 0
+    after = scrape(asking_app)
+    rejections = {
+        name: value(after, "search_quota_refusals_total", quota=name)
+        - value(before, "search_quota_refusals_total", quota=name)
+        for name in LIMIT_NAMES
+    }
+    assert rejections == {name: float(name == "asks_per_day") for name in LIMIT_NAMES}
 
 
 def test_visitor_may_ask_ten_questions_a_minute_and_sixty_an_hour(museum: Tenant) -> None:

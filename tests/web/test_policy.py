@@ -168,7 +168,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
 SCOPES = (
     (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
-    (r"\w+ /v1/(search|suggest|related|popular|ask|ask/\*/feedback)$|POST /mcp$|GET /(sites|collections)/\*/try$", Scope.SEARCH),
+    (r"\w+ /v1/(search|suggest|related|popular|ask|ask/\*/feedback)$", Scope.SEARCH),
+    (r"POST /mcp$|GET /(sites|collections)/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/((sites|collections)/\*/)?keys|/(sites|collections)/\*/box)\b", Scope.KEYS),
     (r"\w+ (/sites|(/api)?/collections|/dashboard|(/api)?/usage)\b", Scope.SITES),
