@@ -19,6 +19,7 @@ from app.models import Ask
 from app.plans import LIMIT_NAMES
 from app.runtime import Runtime
 from app.services.analytics.event_retention import EventMaintenance
+from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.slots import MAX_OF_ACCOUNT
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -140,6 +141,7 @@ def test_model_gets_the_sources_and_nothing_about_the_visitor(museum: Tenant, mo
     assert body.keys() == {"model", "messages", "stream"}
     assert "On Sundays, the museum opens at ten." in body["messages"][-1]["content"]
     assert QUESTION in body["messages"][-1]["content"]
+    assert f"reply with exactly: {NO_ANSWER}" in body["messages"][0]["content"]
     for secret in ("visitor-of-the-test", "127.0.0.1:", museum.tokens["public"], "ann@example.com"):
         assert secret not in json.dumps(body)
     assert museum.tokens["public"] not in sent
@@ -166,7 +168,7 @@ def test_question_whose_words_no_page_has_gets_the_ordinary_hits_without_a_model
     assert model.requests == []
 
 
-@pytest.mark.parametrize("text", ["NO ANSWER", "I think it opens at ten.", "It opens at ten [3]."])
+@pytest.mark.parametrize("text", [NO_ANSWER, f"{NO_ANSWER} [1]", "I think it opens at ten.", "It opens at ten [3]."])
 def test_text_without_a_valid_source_is_no_answer_and_never_sent(museum: Tenant, model: ModelServer, text: str) -> None:
     model.respond = writing(text)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+NO_ANSWER = "NO ANSWER"
+"""What the prompt tells the model to write if the sources do not answer the question."""
 MAX_UNIT = 600
 """Length of text after which it is cut between two words, even if its sentence has not ended."""
 MAX_WORD = 2_000
@@ -64,10 +66,11 @@ class PlainText:
         return self._release(rest).rstrip()
 
     def _release(self, text: str) -> str:
-        if not self.has_source:
-            self._held += text
+        self._held += text
+        # Some models explain what is missing, with the numbers of sources.
+        if not self.has_source or self._held.lstrip().startswith(NO_ANSWER):
             return ""
-        text, self._held = self._held + text, ""
+        text, self._held = self._held, ""
         return text
 
     def _find_end(self) -> int | None:

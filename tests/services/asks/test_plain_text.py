@@ -29,6 +29,7 @@ def split(text: str, size: int) -> str:
         ("Nine [0] [12345] ten [1].", "Nine ten [1]."),
         ("No source at all.", ""),
         ("A made-up one [7].", ""),
+        ("NO ANSWER. The opening hours [1] are those of weekdays.\n\nCall the museum [2].", ""),
         ("- one [1]\n- two [2]\n\nThe end [3].", "- one [1]\n- two [2]\n\nThe end [3]."),
         ("This is **important** [1].", "This is important [1]."),
         ("See [the page](https://evil.example/x) [1].", "See the page [1]."),
