@@ -64,6 +64,9 @@ class ClientInfoSchema(Schema):
     engine_key = fields.String(required=True, metadata={"description": "Secret key that can search only this index."})
     engine_public_key = fields.String(metadata={"description": "Key that is safe to use in a browser; may be absent."})
     active = fields.Boolean(required=True)
+    ask = fields.Boolean(
+        required=True, metadata={"description": "Whether visitors can ask questions (`POST /v1/ask`)."}
+    )
     index = fields.String(required=True)
     domain = fields.String(required=True)
     plan = fields.String(required=True)

@@ -16,6 +16,7 @@ from app.clock import now, today
 from app.counters.values import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.accounts import Dashboard, get_dashboard
+from app.operations.asks import can_ask
 from app.plans import describe_quota, limit_or_unlimited, per_month
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
@@ -75,6 +76,7 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         "engine_key": engine_key,
         "engine_public_key": public_key,
         "active": site.active,
+        "ask": can_ask(current_runtime, site, limits),
         "index": site.engine_index if direct else site.index,
         "domain": site.domain,
         "plan": caller.account.plan,

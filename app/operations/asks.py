@@ -89,6 +89,11 @@ class PreparedAsk:
             self.slot.leave()
 
 
+def can_ask(runtime: Runtime, site: SiteRecord, limits: PlanLimits) -> bool:
+    """Whether the site, its plan, and the operator's settings allow questions."""
+    return _find_obstacle(runtime, site, limits) is None
+
+
 def prepare_ask(runtime: Runtime, site: SiteRecord, limits: PlanLimits, question: Question) -> PreparedAsk:
     """Check that a question can be answered, count it, and find its sources. The caller closes the result.
 
@@ -98,7 +103,8 @@ def prepare_ask(runtime: Runtime, site: SiteRecord, limits: PlanLimits, question
         BackendUnavailable: The engine is unavailable.
         CountersUnavailable: The counter store is unavailable.
     """
-    _check(runtime, site, limits)
+    if obstacle := _find_obstacle(runtime, site, limits):
+        raise obstacle
     asked_at = now()
     # Before the question is counted, so that a rejected question costs nothing.
     slot = runtime.ask_slots.enter(site.account_id)
@@ -170,18 +176,19 @@ def _write(model: LanguageModel, site: SiteRecord, ask: PreparedAsk) -> Iterator
         yield text
 
 
-def _check(runtime: Runtime, site: SiteRecord, limits: PlanLimits) -> None:
+def _find_obstacle(runtime: Runtime, site: SiteRecord, limits: PlanLimits) -> ApiError | None:
+    """Return the error for every question to the site; ``None`` if questions are allowed."""
     if site.searched_sites is not None:
-        raise ApiError(
+        return ApiError(
             ErrorCode.ASK_DISABLED, "Questions cannot be asked on a collection of sites; use a key of one of its sites."
         )
     if not site.ask:
-        raise ApiError(
+        return ApiError(
             ErrorCode.ASK_DISABLED, "Questions are not answered on this site; turn on ask in its search settings."
         )
     if limits.asks_per_day == 0:
-        raise ApiError(ErrorCode.ASK_DISABLED, "The plan includes no questions; change the plan.")
-    _model(runtime)
+        return ApiError(ErrorCode.ASK_DISABLED, "The plan includes no questions; change the plan.")
+    return _unavailable(MAX_RETRY_SECONDS) if runtime.language_model is None else None
 
 
 def _model(runtime: Runtime) -> LanguageModel:
