@@ -203,6 +203,7 @@ HTML_ONLY_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
     ("/widget-texts.js", "widget_texts", search_box.show_widget_texts, _SCRIPT),
     ("/widget-related.js", "widget_related", search_box.show_widget_related, _SCRIPT),
+    ("/widget-ask.js", "widget_ask", search_box.show_widget_ask, _SCRIPT),
     ("/docs/widget.js", "docs_widget", search_box.show_widget, _SCRIPT),
     ("/docs/widget-results.js", "docs_widget_results", search_box.show_widget_results, _SCRIPT),
     ("/docs/widget-texts.js", "docs_widget_texts", search_box.show_widget_texts, _SCRIPT),

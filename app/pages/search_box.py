@@ -64,6 +64,18 @@ TEXTS = {
     "again": "Try again",
     "start": "What are you looking for?",
     "author": "Author",
+    "ask": "Ask",
+    "askNote": "AI answers from these pages. Check the sources.",
+    "asking": "Searching the pages…",
+    "sources": "Sources",
+    "copy": "Copy",
+    "copied": "Copied",
+    "helpful": "Helpful?",
+    "thanks": "Thank you.",
+    "followUp": "Ask a follow-up question",
+    "back": "Back to results",
+    "unanswered": "The pages do not answer this question. Results of the search:",
+    "askFailed": "No answer is available at the moment. Results of the search:",
 }
 """The names of the search box's texts, and the English texts."""
 MAX_QUERY_WORDS = 3
@@ -147,6 +159,9 @@ TEXTS_SCRIPT = _STATIC / "widget-texts.min.js"
 RELATED_SCRIPT = _STATIC / "widget-related.min.js"
 """The lists of related pages, which the script loads for pages that have places for them."""
 
+ASK_SCRIPT = _STATIC / "widget-ask.min.js"
+"""The button and the view for questions, which the script loads where a site answers them."""
+
 MAX_AGE_SECONDS = 300
 """Seconds that browsers cache the scripts, and so the maximum delay before they use a new version."""
 
@@ -169,6 +184,11 @@ def show_widget_texts() -> Response:
 def show_widget_related() -> Response:
     """Serve the module with the lists of related pages to pages of any origin."""
     return _script(RELATED_SCRIPT)
+
+
+def show_widget_ask() -> Response:
+    """Serve the module with the view for questions to pages of any origin."""
+    return _script(ASK_SCRIPT)
 
 
 def _script(file: Path) -> Response:

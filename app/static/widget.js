@@ -84,7 +84,6 @@ const STYLE = `
   input::placeholder { color: var(--soft); opacity: 1; unicode-bidi: plaintext; }
   button { padding: 4px 12px; min-height: 32px; cursor: pointer; }
   .wipe { position: absolute; inset-inline-end: 6px; display: grid; place-items: center; width: 32px; padding: 0; color: var(--soft); background: none; border: 0; }
-  .wipe svg { width: 18px; height: 18px; }
   input:placeholder-shown ~ .wipe { display: none; }
   .open { display: flex; align-items: center; gap: 10px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
   .open:hover { border-color: var(--accent); color: var(--text); }
@@ -125,7 +124,7 @@ const STYLE = `
   .hit:has(> .icon) { display: grid; grid-template-columns: 20px minmax(0, 1fr) auto; column-gap: 12px; }
   .hit > * { grid-column: 2; }
   .hit > .icon { grid-area: 1 / 1 / span 9; margin-top: 2px; color: var(--soft); }
-  .hit > .go { position: absolute; inset-block: 0; inset-inline-end: 10px; margin-block: auto; width: 18px; padding-inline-start: 0; color: var(--accent); visibility: hidden; }
+  .hit > .go { position: absolute; inset-block: 0; inset-inline-end: 10px; margin-block: auto; color: var(--accent); visibility: hidden; }
   .hit > .go:dir(rtl) { scale: -1 1; }
   .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
   .hit[aria-selected="true"] { box-shadow: inset 3px 0 var(--accent); }
@@ -178,7 +177,6 @@ const STYLE = `
   @media not (pointer: coarse) { @container (min-width: 480px) { .keys, .foot:not(:has(> :not(.keys))) { display: flex; } .more kbd { display: inline-block; } } }
   .more, .foot button { min-height: 32px; padding: 4px 0; color: var(--accent); background: none; border: 0; font-size: 14px; font-weight: 600; cursor: pointer; text-decoration: none; }
   .more { display: inline-flex; align-items: center; gap: 4px; }
-  .more kbd:first-of-type { margin-inline-start: 4px; }
   .more kbd { font-weight: 400; }
   .more:hover, .foot button:hover { text-decoration: underline; text-underline-offset: 3px; }
   @media (pointer: coarse) { .open kbd { display: none; } }
@@ -206,7 +204,7 @@ const ICONS = {
 function icon(name, className = "icon") {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(NAMESPACE, "svg");
-  for (const [key, value] of Object.entries({ class: className, viewBox: "0 0 24 24", "aria-hidden": "true" })) svg.setAttribute(key, value);
+  setAttributes(svg, { class: className, viewBox: "0 0 24 24", "aria-hidden": "true" });
   svg.append(document.createElementNS(NAMESPACE, "path"));
   svg.firstChild.setAttribute("d", ICONS[name]);
   return svg;
@@ -214,9 +212,13 @@ function icon(name, className = "icon") {
 
 // --- Elements and texts.
 
+function setAttributes(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+}
+
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  setAttributes(element, attributes);
   element.append(...children);
   return element;
 }
@@ -315,11 +317,12 @@ function openDialog(dialog) {
   dialog.showModal();
 }
 
-function directionOf(language) {
+// A page may have an invalid language.
+function localeOf(language) {
   try {
-    return /^(Arab|Hebr|Syrc|Thaa|Nkoo|Adlm|Rohg)$/.test(new Intl.Locale(language).maximize().script) ? "rtl" : "ltr";
+    return new Intl.Locale(language);
   } catch {
-    return "ltr";
+    return new Intl.Locale("en");
   }
 }
 
@@ -329,7 +332,8 @@ function languageOf(BASE, requestedLanguage, customTexts = {}) {
   const isTranslated = Object.hasOwn(LABELS, code);
   // Custom texts are in the language of the page, whatever language that is.
   const language = isTranslated ? code : Object.keys(customTexts).length ? requestedLanguage : "en";
-  const boxLang = { lang: language, dir: directionOf(language) };
+  const locale = localeOf(language);
+  const boxLang = { lang: language, dir: /^(Arab|Hebr|Syrc|Thaa|Nkoo|Adlm|Rohg)$/.test(locale.maximize().script) ? "rtl" : "ltr" };
   const texts = {};
 
   const addTexts = (names, table) => {
@@ -347,22 +351,9 @@ function languageOf(BASE, requestedLanguage, customTexts = {}) {
     ? import(`${BASE}/widget-texts.js`).then(({ TEXTS }) => addTexts(TEXT_NAMES, TEXTS), console.error)
     : Promise.resolve();
 
-  const formatNumber = (value) => {
-    try {
-      return value.toLocaleString(language);
-    } catch {
-      return String(value);
-    }
-  };
-  const formatDate = (value) => {
-    if (typeof value !== "string" || Number.isNaN(Date.parse(value))) return "";
-    const style = { dateStyle: "medium", timeZone: "UTC" };
-    try {
-      return new Intl.DateTimeFormat(language, style).format(new Date(value));
-    } catch {
-      return new Intl.DateTimeFormat("en", style).format(new Date(value));
-    }
-  };
+  const formatNumber = (value) => value.toLocaleString(locale);
+  const formatDate = (value) => (typeof value !== "string" || Number.isNaN(Date.parse(value)) ? ""
+    : new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(value)));
   const text = (key, values = {}) => texts[key].text.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
   const textNodes = (key, values = {}) => {
     const nodes = texts[key].text.split(/\{(\w+)\}/).map((part, odd) => (odd % 2 ? make("bdi", {}, String(values[part] ?? "")) : part));
@@ -574,7 +565,7 @@ function makeService(BASE, KEY, initialInfo) {
     }
     for (const report of reports.splice(0)) {
       // If the response is lost, the report is sent again with the same ID and counted once.
-      post("/v1/report-usage", report.body, { "Idempotency-Key": report.name }).catch((error) => {
+      post("/v1/report-usage", report.body, { "Idempotency-Key": report.id }).catch((error) => {
         if (error.reason === "away" && reports.length < 20) reports.push(report);
       });
     }
@@ -598,7 +589,7 @@ function makeService(BASE, KEY, initialInfo) {
 
   const usesGateway = async () => isGateway(await clientInfo());
 
-  return { clientInfo, usesGateway, search, findPopular, log, reportSearches, click, storageKey, lastDuration: () => lastDuration };
+  return { clientInfo, usesGateway, search, findPopular, log, reportSearches, click, storageKey, session, lastDuration: () => lastDuration };
 }
 
 // --- Recent searches on the device, if the page turns them on. Storage may be blocked, full, or contain anything.
@@ -982,7 +973,7 @@ function makeCore(BASE, settings, host, onSelected) {
   // Wraps a field with its icon and its clear button.
   function makeField(input) {
     const clearButton = make("button", { type: "button", class: "wipe", tabindex: "-1" }, icon("clear")); // Tab skips it, like the browser's own clear button.
-    const nameButton = () => { for (const [key, value] of Object.entries({ ...language.langOf("clear"), "aria-label": language.text("clear") })) clearButton.setAttribute(key, value); };
+    const nameButton = () => setAttributes(clearButton, { ...language.langOf("clear"), "aria-label": language.text("clear") });
     nameButton();
     language.ready.then(nameButton);
     clearButton.addEventListener("click", () => {
@@ -1104,9 +1095,8 @@ function build(BASE, host, settings) {
   const form = make("form", { role: "search", ...boxLang }, core.makeField(input), announcer);
   const close = make("button", { type: "button", class: "close" }, make("kbd", { "aria-hidden": "true", dir: "ltr" }), icon("clear"));
   const labelElements = () => {
-    for (const [key, value] of Object.entries({ ...core.langOf("results"), "aria-label": text("results") })) list.setAttribute(key, value);
-    for (const [key, value] of Object.entries(core.langOf("close"))) close.setAttribute(key, value);
-    close.setAttribute("aria-label", `${text("close")} (Esc)`); // The button shows the key.
+    setAttributes(list, { ...core.langOf("results"), "aria-label": text("results") });
+    setAttributes(close, { ...core.langOf("close"), "aria-label": `${text("close")} (Esc)` }); // The button shows the key.
   };
   labelElements();
   core.ready.then(labelElements);
@@ -1247,6 +1237,11 @@ function build(BASE, host, settings) {
     if (ends.length) list.style.maxHeight = `${ends.at(-1) - top}px`;
   }
 
+  function fitPanel() {
+    positionPanel();
+    if (!panel.hidden) fitRows();
+  }
+
   const showMessage = (key, picture) => showPanel(textNodes(key), [], [], [], [], picture);
 
   function fail(error) {
@@ -1259,7 +1254,7 @@ function build(BASE, host, settings) {
   // --- Content of the panel: recent searches, suggestions, results
 
   const asOption = (element, id) => {
-    for (const [key, value] of Object.entries({ role: "option", id, "aria-selected": "false", tabindex: "-1" })) element.setAttribute(key, value);
+    setAttributes(element, { role: "option", id, "aria-selected": "false", tabindex: "-1" });
     if (element.firstChild?.localName === "svg") element.append(icon("go", "go"));
     return element;
   };
@@ -1546,8 +1541,12 @@ function build(BASE, host, settings) {
     setDirection();
     startSearch();
   });
+  function prepareAsk(info) {
+    if (info.ask) import(`${BASE}/widget-ask.js`).then((module) => module.addAsk(BASE, core, { input, panel, reopen, fitPanel }), console.error);
+  }
+
   function reopen() {
-    service.clientInfo().catch(() => {}); // Loaded early. A failure is shown with the first search.
+    service.clientInfo().then(prepareAsk, () => {}); // Loaded early. A failure is shown with the first search.
     if (!list.hidden || status.hasChildNodes()) {
       togglePanel(true);
       selectFirst();
@@ -1583,8 +1582,8 @@ function build(BASE, host, settings) {
     // In Safari, the last key of a composition arrives after its end, with the code 229.
     if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || (!isModal && panel.hidden)) return;
     event.preventDefault();
+    if (!isModal) input.focus(); // Which opens the panel.
     hide();
-    if (!isModal) input.focus();
     event.stopPropagation();
   });
   // The page can't see that the target of these keys is a field, and might take them for its shortcuts.
@@ -1604,7 +1603,7 @@ function build(BASE, host, settings) {
   on(document, "visibilitychange", () => { if (document.visibilityState === "hidden") logIntent(); });
   on(document, "scroll", () => requestAnimationFrame(positionPanel), { capture: true, passive: true });
   for (const target of [window, window.visualViewport]) {
-    if (target) on(target, "resize", () => requestAnimationFrame(() => { if (!panel.hidden) [positionPanel, fitRows].forEach((update) => update()); }));
+    if (target) on(target, "resize", () => requestAnimationFrame(fitPanel));
   }
 
   function focusBox() {

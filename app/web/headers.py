@@ -28,7 +28,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 BROWSER_PREFIXES = ("/v1/", "/engine/", "/customsearch/", "/1/indexes/", "/mcp/", "/agents/")
 BROWSER_PATHS = (
     "/mcp", "/api/v1/search-log", "/api/v1/click", "/openapi.json",
-    "/widget.js", "/widget-results.js", "/widget-texts.js", "/widget-related.js",
+    "/widget.js", "/widget-results.js", "/widget-texts.js", "/widget-related.js", "/widget-ask.js",
 )  # fmt: skip
 ALLOWED_HEADERS = (
     "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client, X-Search-Session, "

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.search_box import RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import ASK_SCRIPT, RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -95,6 +95,8 @@ class Stub:
             return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
         if path == "/widget-related.js":
             return 200, "text/javascript", RELATED_SCRIPT.read_bytes()
+        if path == "/widget-ask.js":
+            return 200, "text/javascript", ASK_SCRIPT.read_bytes()
         if path == "/widget-texts.js":
             return 200, "text/javascript", TEXTS_SCRIPT.read_bytes()
         if path in self.files:

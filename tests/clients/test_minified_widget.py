@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app.pages.search_box import RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import ASK_SCRIPT, RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 
 ESBUILD = "github.com/evanw/esbuild/cmd/esbuild@v0.28.2"
 
 
-@pytest.mark.parametrize("script", [SCRIPT, RELATED_SCRIPT, RESULTS_SCRIPT, TEXTS_SCRIPT])
+@pytest.mark.parametrize("script", [SCRIPT, ASK_SCRIPT, RELATED_SCRIPT, RESULTS_SCRIPT, TEXTS_SCRIPT])
 def test_minified_script_matches_its_source(tool: Callable[[str], str], script: Path) -> None:
     """If ``MINIFY`` is set, write the file first."""
     source = script.with_name(script.name.replace(".min", ""))

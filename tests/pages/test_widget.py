@@ -9,13 +9,14 @@ import pytest
 from flask import Flask
 
 from app.documentation import documentation_files
-from app.pages.search_box import RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
+from app.pages.search_box import ASK_SCRIPT, RELATED_SCRIPT, RESULTS_SCRIPT, SCRIPT, TEXTS_SCRIPT
 from app.pages.search_box import TEXTS as BOX_TEXTS
 from backends.languages import LANGUAGES
 
 # The sources of the minified scripts; tests/clients/test_minified_widget.py compares both.
 TEXT = SCRIPT.with_name("widget.js").read_text()
 RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
+ASK_TEXT = ASK_SCRIPT.with_name("widget-ask.js").read_text()
 RELATED_TEXT = RELATED_SCRIPT.with_name("widget-related.js").read_text()
 TEXTS = TEXTS_SCRIPT.with_name("widget-texts.js").read_text()
 DOCUMENTED = documentation_files()["search-box"].read_text()
@@ -24,6 +25,7 @@ scripts = pytest.mark.parametrize(
     ("path", "script"),
     [
         ("/widget.js", SCRIPT),
+        ("/widget-ask.js", ASK_SCRIPT),
         ("/widget-related.js", RELATED_SCRIPT),
         ("/widget-results.js", RESULTS_SCRIPT),
         ("/widget-texts.js", TEXTS_SCRIPT),
@@ -116,6 +118,19 @@ def test_widget_results_view_has_all_texts_in_every_search_language() -> None:
         assert {name: held for name, held in holders.items() if held} == {"shown": ["all", "n"]}, code
 
 
+def test_widget_view_for_questions_has_all_texts_in_every_search_language() -> None:
+    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', ASK_TEXT, re.MULTILINE))
+    assert set(texts) == set(LANGUAGES)
+    results = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', RESULTS_TEXT, re.MULTILINE))
+    for code, line in texts.items():
+        found = dict(zip(_names(ASK_TEXT), line.split("|"), strict=True))
+        assert all(text.strip() for text in found.values()), code
+        assert not re.search(r"[{}]", line)
+        of_results = dict(zip(_names(RESULTS_TEXT), results[code].split("|"), strict=True))
+        # One name, one text: the attribute `texts` of a page replaces both.
+        assert [found[name] for name in ("yes", "no")] == [of_results[name] for name in ("yes", "no")], code
+
+
 def _names(script: str) -> list[str]:
     names = re.search(r'NAMES = "([^"]+)"', script)
     assert names is not None
@@ -142,17 +157,18 @@ class TestDocumentation:
         assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colors[1]), "font", "radius"}
 
     def test_documentation_lists_all_parts(self) -> None:
-        made = set(re.findall(r'(?:\bpart: |\bspanOf\()"(\w+)"', TEXT + RESULTS_TEXT))
+        made = set(re.findall(r'(?:\bpart: |\bspanOf\()"(\w+)"', TEXT + RESULTS_TEXT + ASK_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
     def test_documentation_and_designer_list_all_texts(self) -> None:
-        assert set(_rows("([a-zA-Z]+)", "text")) == {"label", *_names(TEXT), *_names(RESULTS_TEXT)}
+        assert set(_rows("([a-zA-Z]+)", "text")) == {"label", *_names(TEXT), *_names(RESULTS_TEXT), *_names(ASK_TEXT)}
         for name, english in BOX_TEXTS.items():
             assert f"| `{name}` | {english} |" in DOCUMENTED
-        named = ["label", *_names(TEXT), *_names(RESULTS_TEXT)]
-        assert list(BOX_TEXTS) == named
-        lines = [re.findall(r'ENGLISH = "([^"]+)"', TEXT)[0], re.findall(r'^  en: "([^"]+)"', RESULTS_TEXT, re.M)[0]]
-        assert list(BOX_TEXTS.values()) == ["Search", *"|".join(lines).split("|")]
+        named = ["label", *_names(TEXT), *_names(RESULTS_TEXT), *_names(ASK_TEXT)]
+        english = [re.findall(r'ENGLISH = "([^"]+)"', TEXT)[0]]
+        english += [re.findall(r'^  en: "([^"]+)"', text, re.M)[0] for text in (RESULTS_TEXT, ASK_TEXT)]
+        texts = dict(zip(named, ["Search", *"|".join(english).split("|")], strict=True))
+        assert list(BOX_TEXTS.items()) == list(texts.items())
 
 
 def _rows(name: str, heading: str = "") -> list[str]:

@@ -23,6 +23,7 @@ FOR_ALL = [
     "/widget.js",
     "/widget-results.js",
     "/widget-texts.js",
+    "/widget-ask.js",
     "/widget-related.js",
 ]
 PERSONAL = [

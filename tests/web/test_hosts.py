@@ -87,4 +87,4 @@ def test_cacheable_responses_do_not_depend_on_the_host_header(ann: Tenant) -> No
                 kept.add(rule.rule)
                 assert "evil.example" not in text, rule.rule
             assert "evil.example" not in response.headers.get("Location", ""), rule.rule
-    assert {"/widget.js", "/widget-related.js", "/widget-results.js", "/widget-texts.js"} <= kept
+    assert {"/widget.js", "/widget-ask.js", "/widget-related.js", "/widget-results.js", "/widget-texts.js"} <= kept

@@ -39,8 +39,8 @@ from tests.responses import assert_error
 from tests.web.operations import Operation, operations
 
 SCRIPTS = {
-    "docs_widget", "docs_widget_results", "docs_widget_texts", "widget", "widget_related", "widget_results",
-    "widget_texts",
+    "docs_widget", "docs_widget_results", "docs_widget_texts", "widget", "widget_ask", "widget_related",
+    "widget_results", "widget_texts",
 }  # fmt: skip
 UNCOUNTED = SCRIPTS | {"docs_image", "health.show_health", "health.show_readiness", "metrics", "static"}
 DOCS_SEARCH = {"docs_client_info", "docs_search", "docs_suggest"}
