@@ -110,8 +110,6 @@ class Runtime:
         """Release all connections, files, and processes."""
         if self.embedder is not None:
             self.embedder.close()
-        if self.language_model is not None:
-            self.language_model.close()
         self.searcher.close()
         self.counters.close()
         self.database.dispose()

@@ -10,7 +10,7 @@ from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
-from app.errors import ErrorCode
+from app.errors import ApiError, ErrorCode
 from app.operations.asks import Question, answer, prepare_ask
 from app.runtime import runtime
 from app.services.analytics.visitors import session_visitor
@@ -20,7 +20,7 @@ from app.services.sites import get_site
 from app.web.admission import Admission, current_admission
 from app.web.auth import ANY_KEY, MANAGING
 from app.web.callers import current_caller, current_visitor
-from app.web.event_streams import EVENT_STREAM, stream_events
+from app.web.event_streams import EVENT_STREAM, stream_events, until_disconnected
 from app.web.permissions import choose_searched_site, own_site, reject_other_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_response
@@ -69,9 +69,11 @@ def ask(parameters: dict[str, Any]) -> Response:
     if parameters["stream"]:
         return stream_events(request, events, prepared.close)
     with closing(prepared):
-        received = list(events)
-    sources, done = received[0][1], received[-1][1]
-    text = "".join(data["text"] for name, data in received if name == "text").strip()
+        received = [event for event in until_disconnected(request, events) if event is not None]
+    (_, sources), *texts, (last, done) = received
+    if last != "done":
+        raise ApiError(ErrorCode.ASK_UNAVAILABLE, "The client disconnected before the answer was complete.")
+    text = "".join(data["text"] for _, data in texts).strip()
     return json_response({**sources, **done, "text": text})
 
 

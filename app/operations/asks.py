@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,6 +43,8 @@ ASKS = Counter("ask_questions_total", "Questions to the language model, by their
 
 Event = tuple[str, Mapping[str, Any]]
 """Name and data of an event of an answer: ``sources``, ``text``, or ``done``."""
+Events = Generator[Event | None]
+"""Events of an answer, and at least each second ``None`` while there is no event."""
 
 log = logging.getLogger(__name__)
 
@@ -124,11 +126,11 @@ def prepare_ask(runtime: Runtime, site: SiteRecord, limits: PlanLimits, question
     return PreparedAsk(make_ask_id(), asked_at, question, sources, hits, counted, slot if sources else None)
 
 
-def answer(runtime: Runtime, site: SiteRecord, ask: PreparedAsk) -> Iterator[Event]:
+def answer(runtime: Runtime, site: SiteRecord, ask: PreparedAsk) -> Events:
     """Yield the events of an answer, as the model writes it, and record the question.
 
     Raises:
-        ApiError: 503 ``ask_unavailable``: the model did not complete the answer.
+        ApiError: 503 ``ask_unavailable``: the model did not complete the answer, or the process stops.
     """
     with closing(ask):
         sources = [
@@ -139,9 +141,12 @@ def answer(runtime: Runtime, site: SiteRecord, ask: PreparedAsk) -> Iterator[Eve
         is_answered = False
         if ask.sources:
             try:
-                for text in _write(_model(runtime), site, ask):
-                    is_answered = True
-                    yield "text", {"text": text}
+                with closing(_write(_model(runtime), site, ask)) as texts:
+                    for text in texts:
+                        if runtime.ask_slots.is_ended:
+                            raise ModelUnavailable("the service stops")
+                        is_answered = is_answered or bool(text)
+                        yield ("text", {"text": text}) if text else None
             except ModelUnavailable as error:
                 log.warning("a question could not be answered: %s", error)
                 ASKS.labels("unavailable").inc()
@@ -164,14 +169,14 @@ def read_documents(database: Database, site_id: int, ids: Sequence[str]) -> dict
         }
 
 
-def _write(model: LanguageModel, site: SiteRecord, ask: PreparedAsk) -> Iterator[str]:
+def _write(model: LanguageModel, site: SiteRecord, ask: PreparedAsk) -> Generator[str]:
+    """Yield text that can be sent, and at least each second ``""`` while there is none."""
     question = ask.question
     messages = make_messages(site.name, site.ask_instructions, ask.sources, question.text, question.history)
     plain = PlainText(len(ask.sources), "\n".join(source.text for source in ask.sources))
-    with closing(model.write(messages)) as pieces:  # type: ignore[type-var]
+    with closing(model.write(messages)) as pieces:
         for piece in pieces:
-            if text := plain.add(piece):
-                yield text
+            yield plain.add(piece)
     if text := plain.end():
         yield text
 

@@ -19,14 +19,12 @@ class ServerEnvironment:
         host: A name or an IP address.
         workers: Number of worker processes.
         threads: Number of threads per worker.
-        graceful_seconds: Seconds in which requests may end when the server stops.
     """
 
     host: str
     port: int
     workers: int
     threads: int
-    graceful_seconds: int = 30
 
     @property
     def bind(self) -> str:
@@ -55,16 +53,7 @@ def read_server_environment(environ: Mapping[str, str] | None = None) -> ServerE
         port=_number(environ, "PORT", 8000, 65_535),
         workers=_number(environ, "WEB_CONCURRENCY", os.cpu_count() or 1, 1_000),
         threads=_number(environ, "WEB_THREADS", 8, 1_000),
-        graceful_seconds=max(30, _answer_seconds(environ.get("LLM_TIMEOUT", "")) + 5),
     )
-
-
-def _answer_seconds(text: str) -> int:
-    """Return LLM_TIMEOUT in whole seconds; 0 if it is not set or invalid, with which the application does not start."""
-    try:
-        return int(float(text or 0))
-    except (ValueError, OverflowError):
-        return 0
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, maximum: int) -> int:

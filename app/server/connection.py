@@ -129,6 +129,13 @@ class Socket(socket.socket):
         del received[:size]
         return data
 
+    def is_disconnected(self) -> bool:
+        """Whether the client has closed its side, or the connection has failed."""
+        poll = select.poll()
+        # Without reading, since the input may be the next request.
+        poll.register(self, select.POLLRDHUP)
+        return bool(poll.poll(0))
+
     def sendall(self, data: Any, flags: int = 0) -> None:
         """Add output for :meth:`flush` to send. Larger amounts are flushed immediately.
 

@@ -13,6 +13,7 @@ import resource
 import shutil
 import sys
 import tempfile
+from functools import partial
 from typing import Any
 
 from gunicorn.glogging import Logger
@@ -25,6 +26,8 @@ _MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes the name unpredictable
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
 
+_ANSWER_SECONDS = 20
+"""Seconds that an answer of the language model has when the service stops, less than the graceful timeout."""
 _OPEN_FILES = 8192
 """Limit of open files per process. A thousand connections and the index's files exceed many systems' default."""
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -41,8 +44,7 @@ workers = _environment.workers
 worker_class = "app.server.worker.Worker"
 threads = _environment.threads
 limit_request_line = 8190
-# An answer of the language model that has begun may be completed.
-graceful_timeout = _environment.graceful_seconds
+graceful_timeout = 30
 timeout = 60
 keepalive = 30
 # Loaded once, before the fork: workers start fast, and share the memory of the modules.
@@ -122,6 +124,7 @@ def post_fork(server: Any, worker: Any) -> None:
     # Without closing: a TLS or protocol message from the child would end the parent's connection.
     runtime.database.dispose(close=False)
     runtime.shares.share_out(worker.cfg.threads, lambda: worker.tpool.aside())
+    worker.on_stop = partial(runtime.ask_slots.end_in, _ANSWER_SECONDS)
     worker.app.wsgi().extensions["jobs"].start()
 
 

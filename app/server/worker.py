@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
@@ -25,7 +27,13 @@ from app.server.thread_pool import ThreadPool
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
-    """A worker process with one event loop and ``threads`` threads."""
+    """A worker process with one event loop and ``threads`` threads.
+
+    Attributes:
+        on_stop: Called in a signal handler when the worker begins to stop.
+    """
+
+    on_stop: Callable[[], None] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -34,6 +42,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     def get_thread_pool(self) -> ThreadPool:
         """Return the threads that handle requests."""
         return ThreadPool(self.cfg.threads, "request")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop: accept no more connections, and finish the requests that have begun."""
+        super().handle_exit(sig, frame)
+        if self.on_stop is not None:
+            self.on_stop()
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 import orjson
 import requests
 from prometheus_client import Counter, Histogram
+from requests.adapters import HTTPAdapter
+from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
 from app.services.model_server import BearerKey, root_cause
@@ -27,7 +30,9 @@ MAX_STREAM_BYTES = 2_097_152
 MAX_ANSWER_LENGTH = 8_000
 """Maximum length of an answer in characters. A model that writes more does not stop, and fails."""
 MAX_THREADS = 16
-"""Maximum number of threads that wait for the model. A thread outlives its answer if the server hangs."""
+"""Maximum number of threads that wait for the model. A thread outlives its answer if a DNS lookup hangs."""
+WAITING_SECONDS = 1.0
+"""Seconds without text after which an empty piece lets the reader of an answer check whether it is still wanted."""
 CHECK_SECONDS = 20.0
 """Seconds that a check of the model may take."""
 MAX_RETRY_SECONDS = 60
@@ -71,13 +76,8 @@ class LanguageModel:
         self.host: Final = urlsplit(url).netloc
         self.timeout_seconds = timeout_seconds
         self._url = f"{url.rstrip('/')}/chat/completions"
-        self._session = requests.Session()
-        self._session.auth = BearerKey(key)
-        self._session.headers.update(
-            {"Accept": "text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json"}
-        )
-        # The requests library has no timeout for DNS lookups or for responses that arrive byte by byte.
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="language-model")
+        self._key = key
+        self._free_threads = threading.BoundedSemaphore(MAX_THREADS)
 
     def check(self) -> str:
         """Ask one short question, and return the answer. Takes at most :data:`CHECK_SECONDS`.
@@ -88,8 +88,10 @@ class LanguageModel:
         timeout_seconds = min(CHECK_SECONDS, self.timeout_seconds)
         return "".join(self._write([{"role": "user", "content": "Reply with the word yes."}], timeout_seconds)).strip()
 
-    def write(self, messages: Sequence[Message]) -> Iterator[str]:
-        """Yield the pieces of the model's answer to a chat, as they arrive.
+    def write(self, messages: Sequence[Message]) -> Generator[str]:
+        """Yield the pieces of the model's answer to a chat, as they arrive, and ``""`` each second without text.
+
+        Closing the iterator closes the connection to the model, whatever it is waiting for.
 
         Raises:
             ModelUnavailable: The answer is incomplete.
@@ -102,28 +104,31 @@ class LanguageModel:
             raise
         MODEL_SECONDS.observe(time.monotonic() - began)
 
-    def close(self) -> None:
-        """Start no more requests, and close the connections."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self._session.close()
-
-    def _write(self, messages: Sequence[Message], timeout_seconds: float) -> Iterator[str]:
+    def _write(self, messages: Sequence[Message], timeout_seconds: float) -> Generator[str]:
         began = time.monotonic()
         # Neither a maximum number of tokens nor a temperature, because some models reject them.
         body = orjson.dumps({"model": self.name, "messages": list(messages), "stream": True})
         pieces: SimpleQueue[str | ModelUnavailable | None] = SimpleQueue()
-        stopping = threading.Event()
-        self._threads.submit(self._read, body, pieces, stopping)
+        request = _Request()
+        # A thread, because the requests library has no timeout for DNS lookups or for responses that arrive byte by
+        # byte. A daemon, because a DNS lookup that hangs must not keep a process from ending.
+        if not self._free_threads.acquire(blocking=False):
+            raise ModelUnavailable(f"{MAX_THREADS} connections to {self.host} hang")
+        threading.Thread(target=self._read, args=(body, pieces, request), name="language-model", daemon=True).start()
         deadline = began + timeout_seconds
         length = 0
         try:
             while True:
                 until = deadline if length else began + timeout_seconds * FIRST_TEXT_SHARE
+                remaining = until - time.monotonic()
                 try:
                     with waiting():
-                        piece = pieces.get(timeout=max(0.0, until - time.monotonic()))
+                        piece = pieces.get(timeout=max(0.0, min(remaining, WAITING_SECONDS)))
                 except Empty:
-                    raise ModelUnavailable(f"{self.host} does not respond in time") from None
+                    if remaining <= WAITING_SECONDS:
+                        raise ModelUnavailable(f"{self.host} does not respond in time") from None
+                    yield ""
+                    continue
                 if piece is None:
                     return
                 if isinstance(piece, ModelUnavailable):
@@ -134,23 +139,39 @@ class LanguageModel:
                 yield piece
         finally:
             # Also if the visitor disconnects: closing the connection ends the work of most servers.
-            stopping.set()
+            request.cancel()
 
-    def _read(self, body: bytes, pieces: SimpleQueue[str | ModelUnavailable | None], stopping: threading.Event) -> None:
+    def _read(self, body: bytes, pieces: SimpleQueue[str | ModelUnavailable | None], request: _Request) -> None:
         """Put the pieces of the answer into the queue, and ``None`` or the failure after them."""
         try:
-            # A redirect would send the key to another host.
-            with self._session.post(
-                self._url, data=body, timeout=self.timeout_seconds, allow_redirects=False, stream=True
-            ) as response:
+            with (
+                self._open_session(request) as session,
+                # A redirect would send the key to another host.
+                session.post(
+                    self._url, data=body, timeout=self.timeout_seconds, allow_redirects=False, stream=True
+                ) as response,
+            ):
                 self._check(response)
-                for piece in _read_pieces(_events(self._chunks(response, stopping)), self.host):
+                for piece in _read_pieces(_events(self._chunks(response)), self.host):
                     pieces.put(piece)
             pieces.put(None)
         except (requests.RequestException, HTTPError, OSError) as error:
             pieces.put(ModelUnavailable(f"{self.host} does not respond: {root_cause(error)}"))
         except ModelUnavailable as error:
             pieces.put(error)
+        finally:
+            self._free_threads.release()
+
+    def _open_session(self, request: _Request) -> requests.Session:
+        # A session for each answer: a kept connection that the server has closed meanwhile would fail an answer.
+        session = requests.Session()
+        session.auth = BearerKey(self._key)
+        session.headers.update(
+            {"Accept": "text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+        )
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _Adapter(request))
+        return session
 
     def _check(self, response: requests.Response) -> None:
         status, content_type = response.status_code, response.headers.get("Content-Type", "")
@@ -162,14 +183,63 @@ class LanguageModel:
             # Such as an error inside a 200, or the page of a proxy.
             raise ModelUnavailable(f"{self.host} responds with {content_type[:80] or 'no type'} instead of a stream")
 
-    def _chunks(self, response: requests.Response, stopping: threading.Event) -> Iterator[bytes]:
+    def _chunks(self, response: requests.Response) -> Iterator[bytes]:
         size = 0
         # ``read1`` returns what has arrived, so that the first words are not held back.
-        while not stopping.is_set() and (chunk := response.raw.read1(65_536)):
+        while chunk := response.raw.read1(65_536):
             size += len(chunk)
             if size > MAX_STREAM_BYTES:
                 raise ModelUnavailable(f"the stream of {self.host} is too long")
             yield chunk
+
+
+class _Request:
+    """A request that another thread can cancel while its own thread connects, sends, or receives."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_canceled = False
+
+    def use(self, connected: socket.socket) -> None:
+        """Set the request's socket, when it has connected."""
+        with self._lock:
+            self._socket = connected
+            self._shut_down()
+
+    def cancel(self) -> None:
+        """End whatever the request waits for, without waiting. May be called after its end."""
+        with self._lock:
+            self._is_canceled = True
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        if self._is_canceled and self._socket is not None:
+            # The plain socket's method, because TLS must not be ended while another thread receives.
+            with suppress(OSError):  # The connection has ended.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+class _Adapter(HTTPAdapter):
+    """Connects as the requests library does, and sets the sockets of a request."""
+
+    def __init__(self, request: _Request):
+        super().__init__()
+        self._request = request
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
+        pool = super().get_connection_with_tls_context(*args, **kwargs)
+        used_by = self._request.use
+
+        class Connection(pool.ConnectionCls):  # type: ignore[name-defined, misc]
+            def connect(self) -> None:
+                super().connect()
+                # TLS to a proxy that forwards TLS is not a socket, but contains one.
+                connected: Any = self.sock
+                used_by(getattr(connected, "socket", connected))
+
+        pool.ConnectionCls = Connection
+        return pool
 
 
 def _retry_seconds(text: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import Counter
 
 from app.errors import ApiError, ErrorCode
@@ -20,6 +22,17 @@ class AskSlots:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._active = Counter[int]()
+        self._end = math.inf
+
+    def end_in(self, seconds: float) -> None:
+        """End all answers, also further ones, after ``seconds``, because the process stops."""
+        # Called by a signal handler, which must not wait for a lock.
+        self._end = time.monotonic() + seconds
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether answers must end now."""
+        return time.monotonic() >= self._end
 
     def enter(self, account_id: int) -> Slot:
         """Occupy a slot.

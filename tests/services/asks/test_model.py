@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -24,10 +25,13 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def model(server: ModelServer) -> Iterator[LanguageModel]:
-    made = LanguageModel(server.url, "small", KEY, PATIENCE_SECONDS)
-    yield made
-    made.close()
+def model(server: ModelServer) -> LanguageModel:
+    return LanguageModel(server.url, "small", KEY, PATIENCE_SECONDS)
+
+
+def written(model: LanguageModel) -> list[str]:
+    """Return the pieces of text, without the empty ones that only mean that the model is still writing."""
+    return [piece for piece in model.write(MESSAGES) if piece]
 
 
 def failure(model: LanguageModel) -> ModelUnavailable:
@@ -38,7 +42,7 @@ def failure(model: LanguageModel) -> ModelUnavailable:
 
 
 def test_chat_is_sent_in_the_format_of_openai(model: LanguageModel, server: ModelServer) -> None:
-    assert list(model.write(MESSAGES)) == ["It opens at nine [1]."]
+    assert written(model) == ["It opens at nine [1]."]
 
     ((headers, body),) = server.requests
     assert body == {"model": "small", "messages": MESSAGES, "stream": True}
@@ -49,14 +53,14 @@ def test_pieces_arrive_before_the_answer_is_complete(model: LanguageModel, serve
     server.hang(event("First"))
     pieces = model.write(MESSAGES)
 
-    assert next(pieces) == "First"
+    assert next(filter(None, pieces)) == "First"
 
 
 def test_character_that_is_split_between_two_chunks_is_read_whole(model: LanguageModel, server: ModelServer) -> None:
     whole = event("Geöffnet ab neun 🕘 [1].")
     server.respond = sending(*(whole[at : at + 1] for at in range(len(whole))), END)
 
-    assert list(model.write(MESSAGES)) == ["Geöffnet ab neun 🕘 [1]."]
+    assert written(model) == ["Geöffnet ab neun 🕘 [1]."]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,7 @@ def test_character_that_is_split_between_two_chunks_is_read_whole(model: Languag
 def test_variants_of_the_protocol_are_read(model: LanguageModel, server: ModelServer, stream: bytes) -> None:
     server.respond = sending(stream)
 
-    assert list(model.write(MESSAGES)) == ["a"]
+    assert written(model) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,6 @@ def test_first_words_must_arrive_in_half_of_the_time(server: ModelServer) -> Non
     slow = LanguageModel(server.url, "small", KEY, 0.2)
 
     assert "in time" in str(failure(slow))
-    slow.close()
 
 
 def test_answer_must_be_complete_in_time(server: ModelServer) -> None:
@@ -165,41 +168,66 @@ def test_answer_must_be_complete_in_time(server: ModelServer) -> None:
     slow = LanguageModel(server.url, "small", KEY, 0.4)
 
     assert "in time" in str(failure(slow))
-    slow.close()
 
 
 def test_server_that_cannot_be_reached_fails_without_its_url() -> None:
     away = LanguageModel("http://127.0.0.1:9/a-secret-path", "small", KEY, PATIENCE_SECONDS)
 
     assert "a-secret-path" not in str(failure(away))
-    away.close()
 
 
-def test_request_ends_when_the_visitor_disconnects(model: LanguageModel, server: ModelServer) -> None:
-    ended = threading.Event()
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+CLOSING_HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    def chunks() -> Iterator[bytes]:
-        try:
-            yield event("First")
-            while True:
-                yield b": more\n\n"
-        finally:
-            ended.set()
 
-    server.respond = lambda _: (200, STREAM, chunks())
+@pytest.mark.parametrize(
+    "sent",
+    [b"", HEAD[:20], HEAD, HEAD + b"5\r\ndata:\r\n", CLOSING_HEAD, CLOSING_HEAD + b"data: "],
+    ids=["nothing", "half a head", "head", "half an event", "head without a length", "half an event without a length"],
+)
+def test_connection_ends_when_the_visitor_disconnects(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regardless of what the server is about to send."""
+    monkeypatch.setattr(model_module, "WAITING_SECONDS", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        model = LanguageModel(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", "small", KEY, PATIENCE_SECONDS)
+        pieces = model.write(MESSAGES)
+        assert next(pieces) == ""
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS / 4)
+            while not connection.recv(65_536).endswith(b"}"):
+                pass
+            connection.sendall(sent)
+            assert next(pieces) == ""
+
+            pieces.close()  # type: ignore[attr-defined]
+
+            assert connection.recv(1) == b""
+    eventually(lambda: not reading_threads())
+
+
+def test_threads_that_wait_for_the_server_do_not_keep_the_process_alive(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_module, "WAITING_SECONDS", 0.01)
+    server.hang()
+    model = LanguageModel(server.url, "small", KEY, PATIENCE_SECONDS)
     pieces = model.write(MESSAGES)
     next(pieces)
 
+    assert [thread.daemon for thread in reading_threads()] == [True]
+
     pieces.close()  # type: ignore[attr-defined]
 
-    eventually(ended.is_set)
+
+def reading_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "language-model"]
 
 
 def test_no_authorization_header_is_sent_without_a_key(server: ModelServer) -> None:
     server.respond = writing("a")
     keyless = LanguageModel(server.url, "small", "", PATIENCE_SECONDS)
 
-    list(keyless.write(MESSAGES))
-    keyless.close()
+    written(keyless)
 
     assert "Authorization" not in server.requests[0][0]
