@@ -138,12 +138,6 @@ def _link_text(match: re.Match[str]) -> str:
     return f"[{match[2]}]" if match[2].isdigit() else match[2]
 
 
-def clean_text(text: str, sources: int, known_text: str = "") -> str:
-    """Return the safe form of a complete text; ``""`` if it has no valid source number."""
-    plain = PlainText(sources, known_text)
-    return join((plain.add(text), plain.end()))
-
-
 def join(pieces: Sequence[str]) -> str:
     """Join the pieces of an answer."""
     return "".join(pieces).strip()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.asks.plain_text import PlainText, clean_text, join
+from app.services.asks.plain_text import PlainText, join
 
 SOURCES = "Open https://search.example/docs for more, or run `curl https://api.example/v1`."
 
@@ -86,7 +86,7 @@ def test_long_text_without_a_sentence_is_released_in_bounded_time() -> None:
 
 
 def test_reference_links_and_their_definitions_lose_their_urls() -> None:
-    assert "evil" not in clean_text("See [here][ref] [1].\n\n[ref]: https://evil.example\n", 1)
+    assert "evil" not in split("See [here][ref] [1].\n\n[ref]: https://evil.example\n", 10_000)
 
 
 @given(st.text(alphabet="<>a[]1(9)`*!/:.\n https://ws", max_size=60), st.integers(1, 9))
