@@ -1,10 +1,11 @@
 """What a language model is given: how often the right page, and the right section, is among the sources of a question.
 
-    python -m benchmarks.ask DATA [PAGES.jsonl] [--meaning] [--misses]
+    python -m benchmarks.ask DATA [PAGES.jsonl] [--misses]
 
 DATA contains the folder ``own-docs`` with questions on this documentation, and ``python-questions`` with questions on
-the manual of Python, whose documents (with HTML) are in PAGES.jsonl. The engine is the embedded one, in memory; with
-``--meaning``, pages are also ordered by meaning, with MiniLM in this process. Sections are judged in ``own-docs`` only.
+the manual of Python, whose documents (with HTML) are in PAGES.jsonl. The engine is the embedded one, in memory, without
+an embedder. Sections are judged in ``own-docs`` only. *First hits* is what a plain search gives: the pages of its first
+eight hits.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from app.documentation import MOVED_PAGES, MOVED_SECTIONS, anchor_of
 from app.pages import docs, docs_search
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord
-from app.services.asks.retrieval import Source, find_sources
+from app.services.asks.retrieval import MAX_SOURCES, Source, find_sources
 from app.services.engines import Engines
 from app.services.search.search import Searcher
 from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
 from backends.base import Document
+from backends.query import SearchQuery
 from backends.registry import create_backend
 
 MIN_PAGES, MIN_SECTIONS = 0.85, 0.70
@@ -55,7 +57,11 @@ class Question:
 
     def finds_page(self, sources: Sequence[Source]) -> bool:
         """Whether a source is on one of the pages."""
-        return any(source.document_id == id for source in sources for id, _ in self.places)
+        return self.is_answered_by([source.document_id for source in sources])
+
+    def is_answered_by(self, ids: Sequence[str]) -> bool:
+        """Whether one of the pages with these IDs answers the question."""
+        return any(id in ids for id, _ in self.places)
 
     def finds_section(self, sources: Sequence[Source]) -> bool:
         """Whether a source is in one of the sections, or in a section below it."""
@@ -129,10 +135,13 @@ def measure(
         return {id: by_id[id] for id in ids}
 
     pages, sections, seconds, sizes = [], [], [], []
+    first_hits = 0
     for question in questions:
         began = time.perf_counter()
         sources = find_sources(searcher, read, site, question.text, "", "")
         seconds.append(time.perf_counter() - began)
+        hits = engine.search("set", SearchQuery(question.text, limit=MAX_SOURCES)).hits
+        first_hits += question.is_answered_by([hit.id for hit in hits])
         sizes.append(sum(len(source.text) for source in sources))
         pages.append(question.finds_page(sources))
         if question.has_section:
@@ -142,7 +151,8 @@ def measure(
     found = f"; section {sum(sections)} of {len(sections)} ({sum(sections) / len(sections):.2f})" if sections else ""
     print(
         f"{name}: {len(questions)} questions; page {sum(pages)} ({sum(pages) / len(pages):.2f}){found}; "
-        f"{median(seconds) * 1000:.0f} ms, {median(sizes):.0f} characters"
+        f"first hits {first_hits} ({first_hits / len(pages):.2f}); {median(seconds) * 1000:.0f} ms, "
+        f"{median(sizes):.0f} characters"
     )
     engine.close()
     return pages, sections

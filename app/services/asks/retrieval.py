@@ -65,7 +65,7 @@ class _Part:
     section: Section | None
     text: str
     counts: Counter[str]
-    """Number of occurrences of each word of the question."""
+    """Number of occurrences of each word of the question, in the text and in the page's title."""
     length: int
     """Number of words."""
 
@@ -121,11 +121,17 @@ def _search(searcher: Searcher, site: SiteRecord, text: str, filters: str) -> Se
 def _split(document: Document, language: str, stems: frozenset[str]) -> Iterator[_Part]:
     content = str(document.fields.get("content", ""))[:MAX_READ_LENGTH]
     starts: list[tuple[Section | None, int]] = [(None, 0), *((section, section.start) for section in document.sections)]
+    title = [
+        stem for stem in stems_of_terms(language, terms_of(str(document.fields.get("title", "")))) if stem in stems
+    ]
     for index, (section, start) in enumerate(starts):
         end = starts[index + 1][1] if index + 1 < len(starts) else len(content)
         for text in _pieces(content[start:end]):
             terms = stems_of_terms(language, terms_of(text))
-            yield _Part(document, section, text, Counter(term for term in terms if term in stems), len(terms))
+            counts = Counter(term for term in terms if term in stems)
+            if counts:  # A title alone does not make a part worth reading.
+                counts.update(title)
+            yield _Part(document, section, text, counts, len(terms))
 
 
 def _pieces(text: str) -> Iterator[str]:
