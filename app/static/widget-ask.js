@@ -58,7 +58,7 @@ const STYLE = `
   .ask b { flex: none; font-weight: 600; }
   .ask .note { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .note { margin: 0; font-size: 13px; color: var(--soft); }
-  .panel.asking > :not(.conversation) { display: none; }
+  .panel.asking > :not(.conversation) { display: none !important; }
   .conversation { display: flex; flex: 0 1 auto; flex-direction: column; min-height: 0; }
   .conversation > * { flex: none; }
   .back { display: flex; align-items: center; gap: 6px; margin: 4px 8px; padding: 4px 8px; align-self: flex-start; color: var(--soft); background: none; border: 0; font-size: 14px; }
@@ -79,10 +79,10 @@ const STYLE = `
   .text ul { padding: 0; padding-inline-start: 20px; list-style: disc; }
   .text li { margin: 0 0 4px; }
   code { padding: 1px 4px; font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .88em; background: var(--tint); border-radius: 4px; }
-  pre { padding: 10px 12px; overflow-x: auto; overflow-wrap: normal; direction: ltr; text-align: left; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); }
+  pre { padding: 10px 12px; overflow-x: auto; scrollbar-width: thin; overflow-wrap: normal; direction: ltr; text-align: left; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); }
   .text > pre { white-space: pre; }
   pre code { padding: 0; background: none; }
-  .cite { display: inline-block; min-width: 20px; padding: 0 5px; margin-inline-start: 3px; font-size: 12px; font-weight: 600; line-height: 18px; text-align: center; text-decoration: none; color: var(--accent); background: var(--chosen); border-radius: 5px; vertical-align: 1px; }
+  .cite { display: inline; padding: 1px 6px; margin-inline-start: 3px; font-size: 12px; font-weight: 600; text-decoration: none; color: var(--accent); background: var(--chosen); border-radius: 5px; vertical-align: 1px; }
   .cite:hover { color: var(--ground); background: var(--accent); }
   .found { margin: 0 -12px; padding: 0; list-style: none; }
   .found .hit { padding-block: 5px; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -27,6 +28,7 @@ LONG_ANSWER = (
     "See [our partner](https://evil.example/a) or https://evil.example/b [9].",
 )
 FOLLOW_UPS = ("lighthouse tickets", "tickets for the lighthouse", "lighthouse at nine", "does the lighthouse open")
+_numbers = count()
 UNANSWERED = "The pages do not answer this question. Results of the search:"
 FAILED = "No answer is available at the moment. Results of the search:"
 DOCUMENTS = (
@@ -48,9 +50,10 @@ def asking_server(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) 
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def museum(asking_server: Server) -> Customer:
-    customer = Customer(asking_server, "asks@example.com")
+    """A customer for one test, because visitors may ask an account only ten questions a minute."""
+    customer = Customer(asking_server, f"asks-{next(_numbers)}@example.com")
     customer.send(*DOCUMENTS)
     customer.call("PUT", f"/sites/{customer.site_id}/search-settings", {"ask": True})
     return customer
@@ -146,7 +149,7 @@ def test_answer_streams_in_below_the_results_and_back_leads_to_them(visitor: Ask
     visitor.press_ask()
     assert visitor.inside("h2")[0].text == QUESTION
     assert visitor.focused() == visitor.inside("h2")[0]
-    assert visitor.shown("[role=option]") == []
+    assert visitor.shown("[role=option], .ask") == []
     visitor.wait(lambda: visitor.answers() == ["It opens at nine1."], "the first sentence did not appear")
     assert visitor.heard() == "Searching the pages…", "an incomplete answer must not be announced"
     assert visitor.shown(".follow") == []
@@ -431,7 +434,7 @@ def test_box_is_as_before_where_questions_are_off(
     browser: Any, other_origin: tuple[str, Path], asking_server: Server, museum: Customer, server: Server, reason: str
 ) -> None:
     if reason == "the owner":
-        customer = Customer(asking_server, "off@example.com")
+        customer = Customer(asking_server, f"off-{next(_numbers)}@example.com")
     else:
         customer = Customer(server, "none@example.com")
         customer.call("PUT", f"/sites/{customer.site_id}/search-settings", {"ask": True})
