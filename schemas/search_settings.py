@@ -322,7 +322,8 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
         fields.Nested(WarningSchema),
         metadata={
             "description": "Pinned and hidden IDs of missing documents (`unknown_document`), settings that the search "
-            "engine does not support (`engine_limit`), and, with `semantic`, a missing embedder "
-            "(`semantic_unavailable`) or the number of documents that have no vector yet (`vectors_missing`)."
+            "engine does not support (`engine_limit`); with `semantic`, a missing embedder "
+            "(`semantic_unavailable`) or the number of documents that have no vector yet (`vectors_missing`); with "
+            "`ask`, a missing language model (`ask_unavailable`) or a plan without questions (`ask_not_in_plan`)."
         },
     )

@@ -51,9 +51,12 @@ REDIS_SECONDS = 5.0
 EMBEDDER_SECONDS = 30.0
 """Seconds that the embedder may take for a query, including the start of its process."""
 
-
-SLOW_TOPICS = frozenset({"versions", "file modes", "database", "indexes", "mail", "login", "embedder", "browser"})
-"""Topics whose checks read a whole file, folder, or table, start a process, or wait for a server outside."""
+MODEL_TOPIC = "language model"
+SLOW_TOPICS = frozenset(
+    {"versions", "file modes", "database", "indexes", "mail", "login", "embedder", MODEL_TOPIC, "browser"}
+)
+"""Topics whose checks read a whole file, folder, or table, start a process, or wait for a server outside. The
+language model's server may also charge for each check."""
 
 
 def diagnose(
@@ -85,7 +88,7 @@ def diagnose(
             ("mail", lambda: _mail_server(runtime)),
             ("login", lambda: _login(runtime)),
             ("embedder", lambda: _embedder(runtime)),
-            ("language model", lambda: _language_model(runtime)),
+            (MODEL_TOPIC, lambda: _language_model(runtime)),
             ("browser", lambda: _browser(runtime)),
             ("events", lambda: _events(runtime)),
             ("accounts", lambda: _accounts(runtime)),
@@ -347,16 +350,16 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
 def _language_model(runtime: Runtime) -> Iterator[Finding]:
     model = runtime.language_model
     if model is None:
-        yield Finding("language model", "ok", "Questions are not answered: LLM_URL is empty.")
+        yield Finding(MODEL_TOPIC, "ok", "Questions are not answered: LLM_URL is empty.")
         return
     try:
         answer = model.check()
     except ModelUnavailable as error:
         remedy = "Start it, or correct LLM_URL, LLM_MODEL, LLM_KEY, or LLM_TIMEOUT."
-        yield Finding("language model", "problem", f"The language model is unavailable: {error}.", remedy)
+        yield Finding(MODEL_TOPIC, "problem", f"The language model is unavailable: {error}.", remedy)
     else:
         message = f"{model.name} at {model.host} answers: {answer[:40]!r}."
-        yield Finding("language model", "ok" if answer else "warning", message)
+        yield Finding(MODEL_TOPIC, "ok" if answer else "warning", message)
 
 
 def _browser(runtime: Runtime) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from app.models import Site
 from app.operations import changing
 from app.operations.attempts import count_uncharged
 from app.operations.learning import learn_for
+from app.plans import PlanLimits
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.audit_log.entries import settings_states
@@ -174,6 +175,20 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
         return None
     has, rank = ("has", "ranks") if missing == 1 else ("have", "rank")
     return "vectors_missing", f"{counted(missing, 'document')} {has} no vector yet and {rank} by words only."
+
+
+def ask_warning(runtime: Runtime, limits: PlanLimits, settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return a warning's code and message if visitors may ask questions that cannot be answered.
+
+    Returns ``None`` if there is nothing to warn about.
+    """
+    if not settings.get("ask"):
+        return None
+    if runtime.language_model is None:
+        return "ask_unavailable", "The operator hasn't set up a language model, so questions are not answered."
+    if limits.asks_per_day == 0:
+        return "ask_not_in_plan", "The plan includes no questions, so they are not answered."
+    return None
 
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:

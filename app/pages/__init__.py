@@ -234,6 +234,7 @@ HTML_ONLY_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/audit-log/<int:entry_id>/restore", "pages.restore_settings", audit_log.restore_settings, _OWNERS),
     ("PATCH", _SETTINGS_SECTION, "pages.update_settings_section", search_settings.update_settings_section, _SETTINGS),
     ("POST", OPERATOR_AREA + "/code", "pages.enter_operator_code", enter_code, OPERATING),
+    ("POST", OPERATOR_AREA + "/health/model", "pages.check_language_model", operator_health.check_model, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/plan", "pages.change_account_plan", operator_accounts.change_plan, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/suspend", "pages.suspend_account", operator_accounts.suspend_account, OPERATING),
     ("POST", _OPERATOR_ACCOUNT + "/resume", "pages.resume_account", operator_accounts.resume_account, OPERATING),

@@ -27,6 +27,7 @@ _TICKS = (
     ("keys", "API key", ""),
     ("requests_per_minute", "request", " a minute"),
 )
+_ASKS_TICK = ("asks_per_day", "answered question", " a day")
 
 
 UPGRADE = "Upgrade"
@@ -86,7 +87,7 @@ def make_cards(runtime: Runtime, caller: Caller | None) -> list[PlanCard]:
             name=plan_title(name),
             price=_price(runtime, name),
             description=runtime.plans.offers[name].description,
-            ticks=tuple(_tick(limits, *tick) for tick in _TICKS),
+            ticks=tuple(_tick(limits, *tick) for tick in (*_TICKS, *_asks_tick(runtime, limits))),
             is_recommended=runtime.plans.offers[name].recommended,
             is_current=name == current,
             action=_action(runtime, caller, name),
@@ -116,6 +117,11 @@ def _price(runtime: Runtime, name: str) -> Price | None:
 def _is_open(runtime: Runtime, name: str) -> bool:
     """Whether anyone gets this plan by registering."""
     return runtime.settings.registration and name == runtime.settings.default_plan
+
+
+def _asks_tick(runtime: Runtime, limits: PlanLimits) -> tuple[tuple[str, str, str], ...]:
+    """Return the tick of questions if a language model can answer them."""
+    return () if runtime.language_model is None or limits.asks_per_day == 0 else (_ASKS_TICK,)
 
 
 def _tick(limits: PlanLimits, limit: str, noun: str, period: str) -> str:

@@ -15,6 +15,7 @@ from app.runtime import runtime
 from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
+from app.services.usage.quota import asks_today
 from app.web.admission import current_admission
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
@@ -59,6 +60,7 @@ def read_meters(session: Session) -> tuple[Meter, ...]:
     account, day = current_caller().account, today()
     return quota_meters(
         account.limits,
+        asks=read_asks(account.id, account.limits),
         searches=sum(usage.used for usage in usage_between(session, readable_counters(), account.id, day, day)),
         pages=count_documents(session, account.id),
         sites=count_sites(session, account.id),
@@ -66,13 +68,31 @@ def read_meters(session: Session) -> tuple[Meter, ...]:
     )
 
 
-def quota_meters(limits: PlanLimits, *, searches: int, pages: int, sites: int, keys: int) -> tuple[Meter, ...]:
+def read_asks(account_id: int, limits: PlanLimits) -> int | None:
+    """Return the number of an account's questions today; ``None`` if none can be asked, or it cannot be read now."""
+    counters = readable_counters()
+    if runtime().language_model is None or limits.asks_per_day == 0 or counters is None:
+        return None
+    return asks_today(counters, account_id, limits)
+
+
+def quota_meters(
+    limits: PlanLimits, *, searches: int, asks: int | None, pages: int, sites: int, keys: int
+) -> tuple[Meter, ...]:
     """Return the meters of an account, starting with today's searches.
 
     Args:
         limits: The account's limits.
         searches: Number of searches charged today.
+        asks: Number of questions today; ``None`` to show no meter of them.
     """
+    questions = quota_meter(
+        "Questions today",
+        asks or 0,
+        limits.asks_per_day,
+        note="Resets at 00:00 UTC.",
+        full="Limit reached: questions are rejected until 00:00 UTC.",
+    )
     return (
         quota_meter(
             "Searches today",
@@ -81,6 +101,7 @@ def quota_meters(limits: PlanLimits, *, searches: int, pages: int, sites: int, k
             note="Resets at 00:00 UTC.",
             full="Limit reached: searches are rejected until 00:00 UTC.",
         ),
+        *(() if asks is None else (questions,)),
         quota_meter("Indexed pages", pages, limits.documents, full="Limit reached: new pages are rejected."),
         Meter("Sites", sites, limits.sites),
         Meter("API keys", keys, limits.keys, note="Includes disabled keys."),
@@ -113,7 +134,7 @@ def show_plans() -> str:
         "plans.html",
         plans={plan_title(name): limits for name, limits in current_runtime.plans.items()},
         cards=cards,
-        rows=ROWS,
+        rows=[row for row in ROWS if row[0] != "asks_per_day" or current_runtime.language_model is not None],
         plan="" if account is None else plan_title(account.plan),
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
         meters=meters,

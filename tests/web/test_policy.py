@@ -94,7 +94,8 @@ FOR_MEMBERS = {
     "profile.list_sessions", "profile.remove_codes", "profile.show_codes",
 }  # fmt: skip
 OPERATOR_PAGES = {
-    "pages.change_account_plan", "pages.enter_operator_code", "pages.resume_account", "pages.show_operator_account",
+    "pages.change_account_plan", "pages.check_language_model", "pages.enter_operator_code",
+    "pages.resume_account", "pages.show_operator_account",
     "pages.show_operator_accounts", "pages.show_operator_charts", "pages.show_operator_health", "pages.suspend_account",
 }  # fmt: skip
 """Pages for operators; see tests/pages/operator. For other callers, they do not exist."""

@@ -16,7 +16,7 @@ from app.pages.forms import refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.operator.access import for_operators
-from app.pages.plans import ROWS, quota_meters
+from app.pages.plans import ROWS, quota_meters, read_asks
 from app.plans import LIMIT_NAMES
 from app.runtime import runtime
 from app.services.operator_reports import list_sites
@@ -99,7 +99,12 @@ def _account(account_id: int, error: ApiError | None = None) -> str:
         meters=()
         if limits is None
         else quota_meters(
-            limits, searches=usage.searches_today, pages=usage.documents, sites=usage.sites, keys=usage.keys
+            limits,
+            searches=usage.searches_today,
+            asks=read_asks(account_id, limits),
+            pages=usage.documents,
+            sites=usage.sites,
+            keys=usage.keys,
         ),
         plans=list(current_runtime.plans),
         chosen_plan=form.get("plan", usage.account.plan),

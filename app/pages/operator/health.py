@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.operations.diagnosis import SLOW_TOPICS, diagnose
+from app.operations.diagnosis import MODEL_TOPIC, SLOW_TOPICS, diagnose
 from app.pages.layout import render
 from app.pages.operator.access import for_operators
 from app.runtime import runtime
@@ -12,8 +12,18 @@ from app.services.operator_reports import list_engine_usage, list_failed_runs, l
 @for_operators
 def show_health() -> str:
     """Show the state of the installation, as seen by this process. Slow checks are left to the command ``doctor``."""
+    return _page(SLOW_TOPICS)
+
+
+@for_operators
+def check_model() -> str:
+    """Show the same page after asking the language model one short question, which may cost money."""
+    return _page(SLOW_TOPICS - {MODEL_TOPIC})
+
+
+def _page(skipped_topics: frozenset[str]) -> str:
     current_runtime = runtime()
-    findings = list(diagnose(current_runtime.settings, current_runtime, skipped_topics=SLOW_TOPICS))
+    findings = list(diagnose(current_runtime.settings, current_runtime, skipped_topics=skipped_topics))
     with current_runtime.database.read() as session:
         queues = list_queues(session)
         failed_runs = list_failed_runs(session)
@@ -26,4 +36,5 @@ def show_health() -> str:
         engines=engines,
         queues=queues,
         failed_runs=failed_runs,
+        has_language_model=current_runtime.language_model is not None,
     )

@@ -10,6 +10,7 @@ import hashlib
 from functools import lru_cache
 
 from app.clock import now
+from app.counters.base import CounterStore
 from app.counters.values import ConsumeOutcome, WindowRequest, WindowState, quota_window
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
@@ -183,8 +184,22 @@ def ask_windows(account_id: int, limits: PlanLimits, visitor: str) -> tuple[Wind
     return (
         WindowRequest(f"q{account_id}:{visitor}:m", ASKS_PER_MINUTE, MINUTE_SECONDS),
         WindowRequest(f"q{account_id}:{visitor}:h", ASKS_PER_HOUR, HOUR_SECONDS),
-        WindowRequest(f"q{account_id}:d", limits.asks_per_day, DAY_SECONDS),
+        daily_asks_window(account_id, limits),
     )
+
+
+def daily_asks_window(account_id: int, limits: PlanLimits) -> WindowRequest:
+    """Return the daily window of an account's questions for the language model."""
+    return WindowRequest(f"q{account_id}:d", limits.asks_per_day, DAY_SECONDS)
+
+
+def asks_today(counters: CounterStore, account_id: int, limits: PlanLimits) -> int:
+    """Return the number of an account's questions on this UTC day.
+
+    Raises:
+        CountersUnavailable: The counter store is unavailable.
+    """
+    return counters.peek([daily_asks_window(account_id, limits)], now=now().timestamp()).windows[0].hits
 
 
 def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowRequest, ...]:

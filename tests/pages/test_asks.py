@@ -1,0 +1,184 @@
+"""Questions to a language model on the pages: settings, plans, usage, and the operator's check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.pages.operator.conftest import register_operator
+from tests.pages.people import Person, filled
+from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_ok
+from tests.services.asks.model_server import ModelServer, run_model_server, sending
+
+QUESTION = "When does the museum open?"
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with run_model_server() as running:
+        yield running
+
+
+@pytest.fixture
+def app(tmp_path: Path, model: ModelServer) -> Iterator[Flask]:
+    """An installation whose operator has set up a language model."""
+    settings = {"llm_url": model.url, "llm_model": "small", "llm_timeout": PATIENCE_SECONDS}
+    application = make_app(make_settings(tmp_path, **settings))
+    yield application
+    close_app(application)
+
+
+@pytest.fixture
+def tenant(app: Flask) -> Tenant:
+    tenant = register_tenant(app, "ann@example.com")
+    tenant.index(page(1, title="Opening hours", content="The museum opens at nine."))
+    return tenant
+
+
+def results_page(tenant: Tenant) -> str:
+    return f"/sites/{tenant.site_id}/search-settings/results"
+
+
+def change(tenant: Tenant, **settings: Any) -> dict[str, Any]:
+    return assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+
+def save(person: Person, tenant: Tenant, **changes: str) -> None:
+    person.go(results_page(tenant))
+    values = {**filled(person.page.one("form", id="settings")), **changes, "_method": "PATCH"}
+    person.call("POST", results_page(tenant), data=values)
+
+
+def banner(person: Person) -> str:
+    return " ".join(found.text for found in person.page.all("div", class_="banner warn"))
+
+
+class TestSettings:
+    """The owner's settings."""
+
+    def test_owner_turns_ask_on_with_instructions(self, person: Person, tenant: Tenant) -> None:
+        tenant.set_plan("starter")
+        save(person, tenant, ask="true", ask_instructions="Call us the House of Clocks.")
+        assert person.response.status_code == 303
+
+        person.go(results_page(tenant))
+        card = person.page.one("section", aria_labelledby="ask-title")
+        assert "checked" in card.one("input", id="ask").attributes
+        assert card.one("input", id="ask_instructions").attributes["value"] == "Call us the House of Clocks."
+        assert card.one("input", id="ask_instructions").attributes["maxlength"] == "500"
+        assert "includes 20 questions a day" in card.text
+        assert "no IP address, session, or key" in card.text
+        assert "/docs/ask#what-is-sent-where-and-what-is-stored" in [link.attributes["href"] for link in card.all("a")]
+        assert "403 ask_disabled" in card.text
+        assert banner(person) == ""
+
+    def test_instructions_that_are_too_long_are_explained_beside_the_field(
+        self, person: Person, tenant: Tenant
+    ) -> None:
+        save(person, tenant, ask="true", ask_instructions="x" * 501)
+
+        assert person.response.status_code == 400
+        assert "500" in person.page.one("div", id="ask_instructions-problem").text
+
+    def test_plan_without_questions_is_explained_and_warned_about(self, person: Person, tenant: Tenant) -> None:
+        tenant.set_plan("free")
+        person.go(results_page(tenant))
+        assert "Your plan includes no questions" in person.page.one("p", id="ask-help").text
+        assert banner(person) == ""
+
+        save(person, tenant, ask="true")
+        person.go(results_page(tenant))
+        assert "Ask is on, but your plan includes no questions" in banner(person)
+        assert change(tenant, ask=True)["warnings"] == [
+            {"code": "ask_not_in_plan", "message": "The plan includes no questions, so they are not answered."}
+        ]
+        assert "warnings" not in change(tenant, ask=False)
+
+    def test_missing_model_is_warned_about_only_where_ask_is_on(
+        self, app: Flask, person: Person, tenant: Tenant
+    ) -> None:
+        app.extensions["runtime"].language_model = None
+        person.go(results_page(tenant))
+        assert not person.page.all("input", id="ask")
+
+        (warning,) = change(tenant, ask=True)["warnings"]
+        assert warning["code"] == "ask_unavailable"
+        person.go(results_page(tenant))
+        assert "the operator of this service hasn’t set up a language model" in banner(person)
+        path = f"/sites/{tenant.site_id}/search-settings/preview"
+        preview = assert_ok(tenant.private.post(path, json={"settings": {"ask": True}, "queries": ["museum"]}))
+        assert preview["warnings"] == [warning]
+
+
+class TestPlans:
+    """Questions per day on the plans page and in the meters."""
+
+    def test_cards_and_comparison_show_questions_where_a_model_answers_them(
+        self, app: Flask, passer_by: Person
+    ) -> None:
+        text = passer_by.go("/plans").text
+        assert "Answered questions per day" in text
+        cards = {
+            card.one("h2").text: [tick.text for tick in card.one("ul").all("li")]
+            for card in passer_by.page.all("li", class_="plan")
+        }
+        assert [any("answered question" in tick for tick in ticks) for ticks in cards.values()] == [
+            False, True, True, True, True,
+        ]  # fmt: skip
+        assert "20 answered questions a day" in cards["Starter"]
+        assert "Unlimited answered questions" in cards["Business"]
+
+        app.extensions["runtime"].language_model = None
+        assert "nswered question" not in passer_by.go("/plans").text
+
+    def test_questions_of_the_day_have_a_meter_and_a_to_do_item_at_the_limit(
+        self, app: Flask, person: Person, tenant: Tenant
+    ) -> None:
+        tenant.set_plan("pro", asks_per_day=2)
+        change(tenant, ask=True)
+        for _ in range(2):
+            assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))
+
+        for path in ("/dashboard", "/plans"):
+            person.go(path)
+            (meter,) = [found for found in person.page.all("div", class_="meter") if "Questions today" in found.text]
+            assert meter.text.startswith("Questions today 2 of 2 ")
+            assert "questions are rejected until 00:00 UTC" in meter.text
+        todos = [found.text for found in person.go("/dashboard").one("ul", class_="todos").all("li")]
+        assert any(todo.startswith("Questions today: 2 of 2.") for todo in todos)
+        operator = register_operator(app, "olga@example.com")
+        assert "Questions today 2 of 2" in operator.go(f"/operator/accounts/{tenant.account_id}").text
+
+        tenant.set_plan("free")
+        assert "Questions today" not in person.go("/plans").text
+
+
+class TestOperator:
+    """The check of the model on the health page."""
+
+    def test_model_is_asked_only_when_the_operator_presses_the_button(self, app: Flask, model: ModelServer) -> None:
+        operator = register_operator(app, "olga@example.com")
+        operator.go("/operator/health")
+        assert model.requests == []
+
+        form = next(form for form in operator.page.all("form") if form.attributes["action"].endswith("/model"))
+        operator.call("POST", form.attributes["action"], data=filled(form))
+        assert operator.response.status_code == 200
+        assert len(model.requests) == 1
+        assert "small at 127.0.0.1" in operator.page.text
+
+        model.respond = sending(b"no", status=401)
+        operator.call("POST", form.attributes["action"], data=filled(form))
+        first = operator.page.all("tbody")[0].all("tr")[0]
+        assert first.text.startswith("Language modelProblem")
+        assert "LLM_KEY" in first.text
+
+        app.extensions["runtime"].language_model = None
+        assert "Check the language model" not in operator.go("/operator/health").text
