@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from tests.deploy.proxies import Proxy, running_caddy, running_nginx
 from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, running_server
 from tests.service.clients import PASSWORD, Customer, page, register
+from tests.services.asks.model_server import END, STREAM, ModelServer, event, run_model_server
 
 pytestmark = pytest.mark.deploy
 
@@ -23,10 +25,17 @@ KINDS = ("nginx", "caddy")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def model() -> Iterator[ModelServer]:
+    with run_model_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service with one worker of two threads, so that a blocked thread is noticeable."""
     folder = tmp_path_factory.mktemp("service")
-    with running_server(folder, workers=1, trusted_proxies=1, default_plan="business", web_threads=2) as made:
+    settings = {"llm_url": model.url, "llm_model": "small", "default_plan": "business", "web_threads": 2}
+    with running_server(folder, workers=1, trusted_proxies=1, **settings) as made:
         yield made
 
 
@@ -113,6 +122,32 @@ def test_session_cookie_is_secure_behind_the_proxy(proxy: Proxy, customer: Custo
     cookie = proxy.call("POST", "/login", data=form).headers["Set-Cookie"]
 
     assert "Secure" in cookie
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip, br"])
+def test_answers_pass_through_the_proxy_as_they_are_written(
+    proxy: Proxy, customer: Customer, model: ModelServer, encoding: str
+) -> None:
+    """The model ends its answer only after the visitor has received the first sentence."""
+    finish = threading.Event()
+
+    def chunks() -> Iterator[bytes]:
+        yield event("Page 1 is here [1]. ") + event("And ")
+        assert finish.wait(PATIENCE_SECONDS)
+        yield END
+
+    model.respond = lambda _: (200, STREAM, chunks())
+    proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json={"documents": [page(1)]})
+    customer.session.must("PUT", f"/sites/{customer.site_id}/search-settings", {"ask": True})
+
+    with proxy.call(
+        "POST", "/v1/ask", customer.tokens["search"], json={"q": "content of page 1", "stream": True},
+        headers={"Accept-Encoding": encoding}, stream=True,
+    ) as response:  # fmt: skip
+        lines = response.iter_lines(chunk_size=1)
+        assert b"event: text" in lines
+        finish.set()
+        assert b"event: done" in lines
 
 
 def test_slow_clients_do_not_block_a_thread(proxy: Proxy, server: Server, customer: Customer) -> None:
