@@ -41,6 +41,7 @@ def test_client_info_has_the_same_fields_for_every_kind_of_key(tenant: Tenant, k
         "engine_key": answer["engine_key"],
         "engine_public_key": answer["engine_public_key"],
         "active": True,
+        "ask": False,
         "index": tenant.site["index"],
         "domain": "www.example.com",
         "plan": "pro",

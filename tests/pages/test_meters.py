@@ -30,7 +30,7 @@ def test_meter_warns_near_its_limit(used: int, most: int | None, state: str, not
 def test_meters_of_sites_and_keys_never_warn() -> None:
     limits = PlanLimits(60, 1000, searches_per_day=10, documents=10, keys=2, sites=1)
 
-    meters = quota_meters(limits, searches=10, pages=9, sites=1, keys=2)
+    meters = quota_meters(limits, searches=10, asks=None, pages=9, sites=1, keys=2)
 
     assert [(meter.used, meter.limit, meter.state) for meter in meters] == [
         (10, 10, "full"), (9, 10, "near"), (1, 1, ""), (2, 2, ""),
