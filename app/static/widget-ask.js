@@ -146,7 +146,7 @@ async function* readEvents(response) {
     const blocks = (pending + piece.value).split("\n\n");
     pending = blocks.pop();
     for (const block of blocks) {
-      const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(block) ?? [];
       if (name) yield { name, data: JSON.parse(data) };
     }
   }

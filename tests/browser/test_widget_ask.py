@@ -189,10 +189,13 @@ def test_markup_that_a_service_lets_through_is_still_text(visitor: Asker, model:
             {"n": 1, "title": "<b>Bold</b>", "url": "javascript:alert(1)", "anchor": ""},
             {"n": 2, "title": "Hours", "url": "/hours.html", "anchor": "sunday"},
         ]},
-        "text": {"text": "<img src=x onerror=alert(1)> [a](https://evil.example) [1][2][7]"},
+        "text": {"text": "\u2028<img src=x onerror=alert(1)> [a](https://evil.example) [1][2][7]"},
         "done": {"answered": True, "ask_id": "ask_1"},
     }  # fmt: skip
-    stream = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in body.items())
+    # As the service sends it: with comments, and with a line separator that JSON leaves as it is.
+    stream = "".join(
+        f": waiting\n\nevent: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n" for name, data in body.items()
+    )
     replace_answer(visitor, stream)
     visitor.ask()
 
