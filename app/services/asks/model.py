@@ -252,7 +252,7 @@ def _events(chunks: Iterable[bytes]) -> Iterator[bytes]:
     pending = b""
     data: list[bytes] = []
     for chunk in chunks:
-        # Lines may also end with \\r\\n. Only the end of the buffer may have half of it.
+        # Lines may also end with CRLF. Only the end of the buffer may have half of it.
         *lines, pending = (pending + chunk).replace(b"\r\n", b"\n").split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):

@@ -7,7 +7,6 @@ between backticks keeps its angle brackets and square brackets, since it is show
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 NO_ANSWER = "NO ANSWER"
 """What the prompt tells the model to write if the sources do not answer the question."""
@@ -37,13 +36,10 @@ class PlainText:
     Args:
         sources: Number of sources.
         known_text: Text of all sources.
-
-    Attributes:
-        has_source: Whether the text contains the number of a source. Text is held back until it does.
     """
 
     def __init__(self, sources: int, known_text: str):
-        self.has_source = False
+        self._has_source = False
         self._sources = sources
         self._known_text = known_text
         self._pending = ""
@@ -68,7 +64,7 @@ class PlainText:
     def _release(self, text: str) -> str:
         self._held += text
         # Some models explain what is missing, with the numbers of sources.
-        if not self.has_source or self._held.lstrip().startswith(NO_ANSWER):
+        if not self._has_source or self._held.lstrip().startswith(NO_ANSWER):
             return ""
         text, self._held = self._held, ""
         return text
@@ -127,7 +123,7 @@ class PlainText:
         valid = [number for number in numbers if 1 <= number <= self._sources]
         if not valid:
             return ""
-        self.has_source = True
+        self._has_source = True
         space = match[0][: match[0].index("[")]
         return space + "".join(f"[{number}]" for number in valid)
 
@@ -136,8 +132,3 @@ def _link_text(match: re.Match[str]) -> str:
     if match[1]:
         return ""
     return f"[{match[2]}]" if match[2].isdigit() else match[2]
-
-
-def join(pieces: Sequence[str]) -> str:
-    """Join the pieces of an answer."""
-    return "".join(pieces).strip()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.asks.plain_text import PlainText, join
+from app.services.asks.plain_text import PlainText
 
 SOURCES = "Open https://search.example/docs for more, or run `curl https://api.example/v1`."
 
 
 def split(text: str, size: int) -> str:
     plain = PlainText(3, SOURCES)
-    return join([*(plain.add(text[at : at + size]) for at in range(0, len(text), size)), plain.end()])
+    return "".join([*(plain.add(text[at : at + size]) for at in range(0, len(text), size)), plain.end()]).strip()
 
 
 @pytest.mark.parametrize(
