@@ -20,7 +20,7 @@ from app.services.sites import get_site
 from app.web.admission import Admission, current_admission
 from app.web.auth import ANY_KEY, MANAGING
 from app.web.callers import current_caller, current_visitor
-from app.web.event_streams import EVENT_STREAM, stream_events, until_disconnected
+from app.web.event_streams import EVENT_STREAM, socket_of, stream_events, until_disconnected
 from app.web.permissions import choose_searched_site, own_site, reject_other_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_response
@@ -69,7 +69,7 @@ def ask(parameters: dict[str, Any]) -> Response:
     if parameters["stream"]:
         return stream_events(request, events, prepared.close)
     with closing(prepared):
-        received = [event for event in until_disconnected(request, events) if event is not None]
+        received = [event for event in until_disconnected(socket_of(request), events) if event is not None]
     (_, sources), *texts, (last, done) = received
     if last != "done":
         raise ApiError(ErrorCode.ASK_UNAVAILABLE, "The client disconnected before the answer was complete.")

@@ -30,21 +30,28 @@ def stream_events(req: Request, events: Generator[Event | None], close: Callable
         close: Releases what the events occupy. Called at the end, even if the stream never begins.
     """
     # The server collects small pieces of a response, which an event must not wait for.
-    socket = req.environ.get("gunicorn.socket")
+    socket = socket_of(req)
     flush = (lambda: None) if socket is None else socket.flush
-    response = Response(_encode(until_disconnected(req, events), flush), content_type=f"{EVENT_STREAM}; charset=utf-8")
+    response = Response(
+        _encode(until_disconnected(socket, events), flush), content_type=f"{EVENT_STREAM}; charset=utf-8"
+    )
     # nginx passes each event on only if it does not collect the response.
     response.headers["X-Accel-Buffering"] = "no"
     response.call_on_close(close)
     return response
 
 
-def until_disconnected(req: Request, events: Generator[Event | None]) -> Generator[Event | None]:
-    """Return an iterator over the events that ends when the client disconnects."""
-    return _until_disconnected(req.environ.get("gunicorn.socket"), events)
+def socket_of(req: Request) -> Any:
+    """Return the socket that the server received a request on; ``None`` if the server does not pass one on."""
+    return req.environ.get("gunicorn.socket")
 
 
-def _until_disconnected(socket: Any, events: Generator[Event | None]) -> Generator[Event | None]:
+def until_disconnected(socket: Any, events: Generator[Event | None]) -> Generator[Event | None]:
+    """Yield the events until the client disconnects.
+
+    Args:
+        socket: As :func:`socket_of` returns it.
+    """
     with closing(events):
         for event in events:
             if socket is not None and socket.is_disconnected():
