@@ -73,7 +73,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> SettingsRe
         runtime(), current_caller(), site_id, settings, _expected_tags()
     )
     response = {"success": True, "settings": settings_with_defaults(site.search_settings)}
-    warnings = _meaning(site_id, settings) + _asks(settings) + _unknown(unknown)
+    warnings = _unusable(site_id, settings) + _unknown(unknown)
     warnings += _limits(runtime().engines.get_engine(site.engine), settings)
     return _with_warnings(response, warnings), 200, _tagged(site)
 
@@ -99,8 +99,7 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
         }
         for previewed in preview.queries
     ]
-    warnings = _meaning(site_id, body["settings"]) + _asks(body["settings"])
-    warnings += _unknown(preview.unknown_ids) + _incomplete(preview.queries)
+    warnings = _unusable(site_id, body["settings"]) + _unknown(preview.unknown_ids) + _incomplete(preview.queries)
     return _with_warnings({"queries": queries}, warnings + _limits(preview.engine, body["settings"]))
 
 
@@ -123,16 +122,13 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
     return [{"code": "engine_limit", "message": engine.rank_limits}]
 
 
-def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a warning if the site or some of its documents can't be ranked by meaning."""
-    warning = settings_operations.meaning_warning(runtime(), site_id, settings)
-    return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
-
-
-def _asks(settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a warning if questions are turned on, but cannot be answered."""
-    warning = settings_operations.ask_warning(runtime(), current_caller().account.limits, settings)
-    return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
+def _unusable(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return warnings about semantic search and questions that are turned on, but cannot work."""
+    warnings = (
+        settings_operations.meaning_warning(runtime(), site_id, settings),
+        settings_operations.ask_warning(runtime(), current_caller().account.limits, settings),
+    )
+    return [{"code": warning[0], "message": warning[1]} for warning in warnings if warning is not None]
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["GET"])

@@ -86,13 +86,10 @@ def quota_meters(
         searches: Number of searches charged today.
         asks: Number of questions today; ``None`` to show no meter of them.
     """
-    questions = quota_meter(
-        "Questions today",
-        asks or 0,
-        limits.asks_per_day,
-        note="Resets at 00:00 UTC.",
-        full="Limit reached: questions are rejected until 00:00 UTC.",
-    )
+    questions: tuple[Meter, ...] = ()
+    if asks is not None:
+        full = "Limit reached: questions are rejected until 00:00 UTC."
+        questions = (quota_meter("Questions today", asks, limits.asks_per_day, note="Resets at 00:00 UTC.", full=full),)
     return (
         quota_meter(
             "Searches today",
@@ -101,7 +98,7 @@ def quota_meters(
             note="Resets at 00:00 UTC.",
             full="Limit reached: searches are rejected until 00:00 UTC.",
         ),
-        *(() if asks is None else (questions,)),
+        *questions,
         quota_meter("Indexed pages", pages, limits.documents, full="Limit reached: new pages are rejected."),
         Meter("Sites", sites, limits.sites),
         Meter("API keys", keys, limits.keys, note="Includes disabled keys."),
