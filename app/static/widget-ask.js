@@ -2,7 +2,7 @@
  * widget.js loads this module when the box is first used, on sites where `ask` of GET /v1/client-info is true.
  *
  * Results always come first, and Enter always searches. Without an answer, the panel shows the results again, with one
- * sentence about the reason. The answer is shown as text, never as HTML; its links are those of its sources.
+ * sentence about the reason. The answer is shown as text, never as HTML; it links only to its sources.
  */
 const MIN_QUESTION_LENGTH = 3; // The service's limit.
 const MAX_QUESTION_LENGTH = 170; // That of the box's field, because a question without an answer becomes a search.
@@ -218,6 +218,8 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
   // Makes the link of a source. The box handles it as a result without a position.
   const linkTo = (source, query) => core.makeHit({ title: source.title || source.url, url: urlOf(source), snippet: "" }, null, { query });
 
+  const citedSources = ({ answer, sources }) => sources.filter(({ n }) => answer.includes(`[${n}]`));
+
   function citation(source, question) {
     const link = linkTo(source, question);
     link.className = "cite";
@@ -251,8 +253,7 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
   }
 
   function sourceList(turn) {
-    const cited = new Set(turn.answer.match(/\[\d+\]/g));
-    const links = turn.sources.filter(({ n }) => cited.has(`[${n}]`)).map((source) => {
+    const links = citedSources(turn).map((source) => {
       const link = linkTo(source, turn.question);
       link.querySelector(".icon")?.replaceWith(make("span", { class: "icon number" }, String(source.n)));
       return make("li", {}, link);
@@ -260,12 +261,12 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
     return [makeText("h3", "sources"), make("ol", { class: "found", role: "list" }, ...links)];
   }
 
-  function copyButton({ answer, sources }) {
+  function copyButton(turn) {
     const copy = makeButton("copy");
     copy.addEventListener("click", async () => {
-      const list = sources.filter(({ n }) => answer.includes(`[${n}]`)).map((source) => `[${source.n}] ${source.title} ${urlOf(source)}`);
+      const list = citedSources(turn).map((source) => `[${source.n}] ${source.title} ${urlOf(source)}`);
       try {
-        await navigator.clipboard.writeText(`${answer}\n\n${list.join("\n")}`);
+        await navigator.clipboard.writeText(`${turn.answer}\n\n${list.join("\n")}`);
       } catch (error) {
         console.warn("Site search: the answer could not be copied.", error);
         return;
