@@ -155,7 +155,7 @@ def test_failure_message_is_shown_and_the_next_search_retries(
     visitor.wait(lambda: visitor.told() == "7 results", "the box did not try again")
 
 
-def test_failed_usage_report_is_sent_again(stub: Stub, visitor: Visitor) -> None:
+def test_failed_usage_report_is_sent_again_with_its_own_id(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
     visitor.type("open")
@@ -164,16 +164,6 @@ def test_failed_usage_report_is_sent_again(stub: Stub, visitor: Visitor) -> None
     visitor.type("hours")
     visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was not repeated")
     assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1, 1]
-
-
-def test_each_usage_report_has_its_own_id_which_a_repetition_keeps(stub: Stub, visitor: Visitor) -> None:
-    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
-    stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
-    visitor.type("open")
-    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 1, "the usage was not reported")
-    visitor.inside(".wipe")[0].click()
-    visitor.type("hours")
-    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was not repeated")
     reports = [headers for path, headers in stub.headers if path == "/v1/report-usage"]
     ids = [headers["Idempotency-Key"] for headers in reports if "Idempotency-Key" in headers]
     assert len(ids) == 3
