@@ -15,6 +15,7 @@ from app.services.access.credentials import load_site_record, site_record
 from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
+from app.services.asks.questions import find_asks
 from app.services.inbox import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
@@ -52,8 +53,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     account_id = current_caller().account.id
     site_id = choose_reported_site(current_caller(), parameters["site_id"])
     with runtime().database.read() as session:
-        if site_id is not None:
-            get_site(session, account_id, site_id, or_collection=True)
+        site = None if site_id is None else get_site(session, account_id, site_id, or_collection=True)
         last, days = days_of(parameters, today())
         analytics = get_analytics(
             session,
@@ -66,8 +66,9 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
             details=True,
             recent=runtime().recent_results,
         )
-    if prefers(request, CSV):
-        return csv_response(encode_csv(analytics))
+        if prefers(request, CSV):
+            asks = None if parameters["channel"] else find_asks(session, site, last, days)
+            return csv_response(encode_csv(analytics, asks.unanswered_counts if asks else ()))
     return analytics
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from flask import Response, request
@@ -97,10 +96,9 @@ def show_ask_analytics(parameters: dict[str, Any]) -> questions.AskReport:
     """Get the numbers of questions and answers of a site, and the questions without an answer."""
     reject_other_site(current_caller(), parameters["site_id"])
     last, days = days_of(parameters, today())
-    until = datetime.combine(last, time(), UTC) + timedelta(days=1)
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, parameters["site_id"])
-        return questions.report_asks(session, site.id, until - timedelta(days=days), until)
+        return questions.report_asks(session, site.id, last, days)
 
 
 def _visitor_key(admission: Admission, session_id: str | None) -> str:

@@ -15,7 +15,7 @@ from tests.pages.operator.conftest import register_operator
 from tests.pages.people import Person, filled
 from tests.patience import PATIENCE_SECONDS
 from tests.responses import assert_ok
-from tests.services.asks.model_server import ModelServer, run_model_server, sending
+from tests.services.asks.model_server import ModelServer, run_model_server, sending, writing
 
 QUESTION = "When does the museum open?"
 
@@ -48,6 +48,10 @@ def results_page(tenant: Tenant) -> str:
 
 def change(tenant: Tenant, **settings: Any) -> dict[str, Any]:
     return assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+
+def analytics_page(tenant: Tenant) -> str:
+    return f"/api/analytics?site_id={tenant.site_id}"
 
 
 def save(person: Person, tenant: Tenant, **changes: str) -> None:
@@ -158,6 +162,58 @@ class TestPlans:
 
         tenant.set_plan("free")
         assert "Questions today" not in person.go("/plans").text
+
+
+class TestAnalytics:
+    """The figures on the analytics page of a site."""
+
+    def test_page_shows_figures_and_frequent_questions_without_an_answer(
+        self, person: Person, tenant: Tenant, model: ModelServer
+    ) -> None:
+        tenant.set_plan("pro")
+        change(tenant, ask=True)
+        model.respond = writing("At nine [1].")
+        for helpful in (True, True, False, None):
+            ask_id = assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))["ask_id"]
+            if helpful is not None:
+                assert_ok(tenant.search.post(f"/v1/ask/{ask_id}/feedback", json={"helpful": helpful}))
+        model.respond = writing("NO ANSWER")
+        for question in ("Is the museum <open> at night?", "Is there a museum shop?", "Is there a museum shop?"):
+            assert_ok(tenant.search.post("/v1/ask", json={"q": question}))
+
+        person.go(analytics_page(tenant))
+
+        section = person.page.one("section", aria_labelledby="asks-title")
+        figures = {found.one("dt").text: found.all("dd") for found in section.one("dl").all("div")}
+        assert {name: [value.text for value in values] for name, values in figures.items()} == {
+            "Questions": ["7"],
+            "Answered": ["57.1%"],
+            "Helpful answers": ["66.7%", "of 3 rated"],
+        }
+        rows = [[cell.text for cell in row.all("th") + row.all("td")][:2] for row in section.one("tbody").all("tr")]
+        assert rows == [["Is there a museum shop?", "2"], ["Is the museum <open> at night?", "1"]]
+        export = next(link for link in person.page.all("a") if link.text == "Download CSV").attributes["href"]
+        person.go(f"{analytics_page(tenant)}&channel=box")
+        assert not person.page.all("section", aria_labelledby="asks-title")
+        line = "unanswered_questions,Is there a museum shop?,2,,,"
+        for text in (
+            person.client.get(export).get_data(as_text=True),
+            tenant.private.get(analytics_page(tenant), headers={"Accept": "text/csv"}).get_data(as_text=True),
+        ):
+            assert line in text.splitlines()
+        one_channel = tenant.private.get(f"{analytics_page(tenant)}&channel=api", headers={"Accept": "text/csv"})
+        assert "unanswered_questions" not in one_channel.get_data(as_text=True)
+
+    def test_section_is_shown_only_where_questions_are_or_were_asked(self, person: Person, tenant: Tenant) -> None:
+        tenant.set_plan("pro")
+        assert "Questions to Ask" not in person.go(analytics_page(tenant)).text
+
+        change(tenant, ask=True)
+        assert "No questions in this period." in person.go(analytics_page(tenant)).text
+        assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))
+        change(tenant, ask=False)
+        assert "Questions to Ask" in person.go(analytics_page(tenant)).text
+        assert "Questions to Ask" not in person.go("/api/analytics").text
 
 
 class TestOperator:

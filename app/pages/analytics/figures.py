@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from app.pages.analytics.charts import HEIGHT, percent, since_first_search
 from app.services.analytics.query_reports import QueryAnalytics
+from app.services.analytics.report_parts import share_of
 from app.services.analytics.reports import Analytics, DayCount, Totals
+from app.services.asks.questions import AskReport
 from app.wording import counted, number
 
 Number = TypeVar("Number", int, float)
@@ -49,6 +51,18 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
         Figure("Clicks", number(report.clicks)),
         Figure("Searches with a click", NONE if rate is None else percent(rate)),
         Figure("Average position of clicks", NONE if position is None else f"{position:.1f}"),
+    ]
+
+
+def make_ask_figures(report: AskReport) -> list[Figure]:
+    """Return the figures of the questions to the language model."""
+    answered, rated = share_of(report.answered, report.questions), report.helpful + report.unhelpful
+    helpful = share_of(report.helpful, rated)
+    of_rated = f"of {number(rated)} rated" if rated else ""
+    return [
+        Figure("Questions", number(report.questions)),
+        Figure("Answered", NONE if answered is None else percent(answered)),
+        Figure("Helpful answers", NONE if helpful is None else percent(helpful), of_rated),
     ]
 
 

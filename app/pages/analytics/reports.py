@@ -8,13 +8,14 @@ from datetime import date, timedelta
 from urllib.parse import urlencode
 
 from flask import Response, request
+from sqlalchemy.orm import Session
 
 from app.clock import today
 from app.errors import ApiError
 from app.models import Site
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart, draw_rates, percent
-from app.pages.analytics.figures import MIN_POINTS, make_figures, make_query_figures
+from app.pages.analytics.figures import MIN_POINTS, make_ask_figures, make_figures, make_query_figures
 from app.pages.analytics.lists import MAX_QUERIES
 from app.pages.analytics.time_charts import draw_hours, draw_searches, draw_times
 from app.pages.layout import render
@@ -26,6 +27,7 @@ from app.services.analytics.examples import find_site_with_examples, remove_exam
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
+from app.services.asks.questions import AskReport, find_asks
 from app.services.collections import MAX_COLLECTIONS
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
@@ -180,6 +182,7 @@ def show_analytics() -> str:
             site_id=None if choice.site is None else choice.site.id,
             channel=choice.channel,
         )
+        asks = _find_asks(session, choice)
     learns = choice.site is not None and learns_from_clicks(choice.site.search_settings)
     return render(
         "analytics.html",
@@ -187,6 +190,8 @@ def show_analytics() -> str:
         analytics=analytics,
         figures=make_figures(analytics),
         chart=chart,
+        asks=asks,
+        ask_figures=[] if asks is None else make_ask_figures(asks),
         learns=learns,
         learned=_learned_queries(choice.site) if learns and choice.site is not None else [],
         rates=(
@@ -201,6 +206,11 @@ def show_analytics() -> str:
         short=SHORT_LIST,
         **common,
     )
+
+
+def _find_asks(session: Session, choice: Choice) -> AskReport | None:
+    # Questions are not searches, so a channel of searches has none.
+    return None if choice.channel else find_asks(session, choice.site, choice.last, choice.days)
 
 
 def _learned_queries(site: Site) -> list[tuple[str, int]]:
@@ -254,16 +264,18 @@ def show_query() -> str | Response:
 
 
 def export_analytics() -> Response:
-    """Export the query lists of one site or all sites as CSV.
+    """Export the lists of one site or all sites as CSV.
 
     Raises:
         ApiError: 400, 404.
     """
     choice = choose_site(or_collection=True)
     analytics = _read_analytics(choice, MAX_QUERIES)
+    with runtime().database.read() as session:
+        asks = _find_asks(session, choice)
     period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
-    return csv_response(encode_csv(analytics), f"{name}-{period}.csv")
+    return csv_response(encode_csv(analytics, asks.unanswered_counts if asks else ()), f"{name}-{period}.csv")
 
 
 def hidden_of(site: Site | None) -> HiddenSuggestions:

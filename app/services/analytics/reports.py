@@ -355,8 +355,14 @@ _CSV_COLUMNS = ("list", "query", "count", "clicks", "click_through_rate", "avera
 _CSV_LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click_queries")
 
 
-def encode_csv(analytics: Analytics) -> str:
-    """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty."""
+def encode_csv(analytics: Analytics, unanswered: Iterable[tuple[str, int]] = ()) -> str:
+    """Return the lists as CSV (RFC 4180), one line per list and query, page, channel, or question without an answer.
+
+    Unknown rates are empty.
+
+    Args:
+        unanswered: Questions without an answer, each with the number of times it was asked.
+    """
     rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
         *(
             (name, each.query, each.count, each.clicks, each.click_through_rate, each.average_click_position)
@@ -372,5 +378,6 @@ def encode_csv(analytics: Analytics) -> str:
             ("channels", channel.channel, channel.searches, channel.clicks, None, None)
             for channel in analytics.channels
         ),
+        *(("unanswered_questions", question, count, None, None, None) for question, count in unanswered),
     ]
     return csv_lines([_CSV_COLUMNS, *rows])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode
-from app.models import Ask, VisitorErasure
+from app.models import Ask, Site, VisitorErasure
 from app.services.analytics.visitors import session_visitor
 
 MAX_LISTED = 100
@@ -74,9 +74,27 @@ class AskReport:
     unhelpful: int
     unanswered_questions: Sequence[UnansweredQuestion]
 
+    @property
+    def unanswered_counts(self) -> list[tuple[str, int]]:
+        """The questions without an answer, each with the number of times it was asked."""
+        return [(each.question, each.count) for each in self.unanswered_questions]
 
-def report_asks(session: Session, site_id: int, since: datetime, until: datetime) -> AskReport:
-    """Count a site's questions from ``since`` until just before ``until``."""
+
+def find_asks(session: Session, site: Site | None, last: date, days: int) -> AskReport | None:
+    """Return the report as :func:`report_asks`; ``None`` for all sites and for a site without any questions."""
+    if site is None:
+        return None
+    if not site.search_settings.get("ask"):
+        stored = session.scalar(select(Ask.id).where(Ask.site_id == site.id).limit(1))
+        if stored is None:
+            return None
+    return report_asks(session, site.id, last, days)
+
+
+def report_asks(session: Session, site_id: int, last: date, days: int) -> AskReport:
+    """Count a site's questions of a number of UTC days that end with the day ``last``."""
+    until = datetime.combine(last, time(), UTC) + timedelta(days=1)
+    since = until - timedelta(days=days)
     period = (Ask.site_id == site_id, Ask.occurred_at >= since, Ask.occurred_at < until)
     row = session.execute(
         select(
@@ -86,12 +104,12 @@ def report_asks(session: Session, site_id: int, since: datetime, until: datetime
             func.count().filter(Ask.helpful.is_(False)),
         ).where(*period)
     ).one()
-    times, last = func.count(), func.max(Ask.occurred_at)
+    times, last_asked_at = func.count(), func.max(Ask.occurred_at)
     unanswered = session.execute(
-        select(Ask.question, times, last)
+        select(Ask.question, times, last_asked_at)
         .where(*period, Ask.answered.is_(False))
         .group_by(Ask.question)
-        .order_by(times.desc(), last.desc(), Ask.question)
+        .order_by(times.desc(), last_asked_at.desc(), Ask.question)
         .limit(MAX_LISTED)
     )
     return AskReport(*row, [UnansweredQuestion(*each) for each in unanswered])
