@@ -307,7 +307,7 @@ class QueryAnalyticsSchema(Schema):
     finds_now = fields.Integer(required=True, metadata={"description": "Number of documents that match it now."})
 
 
-INBOX_KINDS = ("no_results", "partial", "no_clicks")
+INBOX_KINDS = ("no_results", "partial", "no_clicks", "unanswered")
 
 
 class InboxQuerySchema(PageQuerySchema):
@@ -328,10 +328,13 @@ class InboxItemSchema(Schema):
         metadata={
             "enum": list(INBOX_KINDS),
             "description": "`no_results`: it finds nothing. `partial`: no document has every word. `no_clicks`: at "
-            "least five visitors found documents with every word and nobody clicked; only where clicks are reported.",
+            "least five visitors found documents with every word and nobody clicked; only where clicks are reported. "
+            "`unanswered`: a question to Ask that the documents did not answer when it was asked last.",
         },
     )
-    searches = fields.Integer(required=True)
+    searches = fields.Integer(
+        required=True, metadata={"description": "Number of searches; of questions, if it is `unanswered`."}
+    )
     visitors = fields.Integer(
         required=True, metadata={"description": "Number of visitors without the results they wanted."}
     )

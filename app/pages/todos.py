@@ -16,7 +16,7 @@ from app.pages.plans import Meter, readable_counters
 from app.pages.sources.reports import explain_failure
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.inbox import Candidate, InboxItem, judge_candidates, list_candidates
+from app.services.inbox import Candidate, InboxItem, InboxKind, judge_candidates, list_candidates
 from app.services.usage.daily_usage import usage_between
 from app.web.callers import current_caller
 from app.wording import counted, number
@@ -66,8 +66,17 @@ def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> I
             text = f"The search engine isn’t responding, so failed searches on {site.name} can’t be checked."
             yield Todo("warn", text, "Inbox", address)
             continue
-        if misses:
-            yield Todo("warn", _describe_misses(site.name, misses), "Review", address)
+        searches = [item for item in misses if item.kind is not InboxKind.UNANSWERED]
+        questions = [item for item in misses if item.kind is InboxKind.UNANSWERED]
+        if searches:
+            yield Todo("warn", _describe_misses(site.name, searches), "Review", address)
+        if questions:
+            yield Todo("warn", _describe_questions(site.name, questions), "Review", address)
+
+
+def _describe_questions(site_name: str, items: Sequence[InboxItem]) -> str:
+    asked = ", ".join(f"“{item.query}” ({_how_many(item, 'question')})" for item in items)
+    return f"Visitors of {site_name} asked {asked}, and no page says it."
 
 
 def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
@@ -78,9 +87,9 @@ def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
     return f"Visitors searched {site_name} for {query} without finding what they wanted{count}."
 
 
-def _how_many(item: InboxItem) -> str:
+def _how_many(item: InboxItem, noun: str = "search") -> str:
     """Format the number of visitors; or of searches, if they come from a server, which hides its visitors."""
-    return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
+    return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, noun)
 
 
 def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) -> Iterator[Todo]:

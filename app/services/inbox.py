@@ -1,10 +1,10 @@
-"""The inbox: queries with disappointing results, their current results, and settings that improve them."""
+"""The inbox: queries and questions that disappoint visitors, their current results, and settings that improve them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ from app.models.events import QUERY_KINDS, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.reports import NO_CLICKS
+from app.services.asks.open_questions import OpenQuestion, list_open_questions
 from app.services.search.search import Searcher
 from app.services.search.site_queries import for_site
 from app.services.sites import get_site
@@ -89,11 +90,12 @@ _EPOCH = date(1970, 1, 1)
 
 
 class InboxKind(StrEnum):
-    """Reason why a query's results disappoint visitors."""
+    """Reason why a query's results disappoint visitors; ``UNANSWERED`` for a question that the pages don't answer."""
 
     NO_RESULTS = "no_results"
     PARTIAL = "partial"
     NO_CLICKS = "no_clicks"
+    UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class InboxItem:
 
     Attributes:
         query: The query, in normal form.
-        searches: Number of searches.
+        searches: Number of searches; of questions, if the kind is ``UNANSWERED``.
         visitors: Number of disappointed visitors.
         finds_now: Number of documents in its current results.
     """
@@ -120,11 +122,13 @@ class Candidate:
 
     Attributes:
         visitors: Number of disappointed visitors, by kind.
+        questions: Number of times that *Ask* had no answer to it.
     """
 
     query: str
     searches: int
     visitors: Mapping[InboxKind, int]
+    questions: int = 0
 
     def judge(self, result: CurrentResult, pinned: Sequence[str] = ()) -> InboxItem | None:
         """Return the inbox item for a query with these current results; ``None`` if it no longer belongs in the inbox.
@@ -133,17 +137,21 @@ class Candidate:
             pinned: IDs that the site pins for the query. If a pinned document comes first, the owner has already
                 handled the query.
         """
-        if result.total == 0:
+        is_pinned = bool(result.hits) and result.hits[0].id in pinned
+        if result.total == 0 and self.searches:
             kind = InboxKind.NO_RESULTS
         elif InboxKind.PARTIAL in self.visitors and result.matched is Matched.SOME:
             kind = InboxKind.PARTIAL
-        elif InboxKind.NO_CLICKS in self.visitors and not (result.hits and result.hits[0].id in pinned):
+        elif InboxKind.NO_CLICKS in self.visitors and not is_pinned:
             kind = InboxKind.NO_CLICKS
+        elif InboxKind.UNANSWERED in self.visitors and not is_pinned:
+            kind = InboxKind.UNANSWERED
         else:
             return None
         # If documents were deleted since, the query may have no results now although its visitors had some.
         visitors = self.visitors.get(kind, max(self.visitors.values()))
-        return InboxItem(self.query, kind, self.searches, visitors, result.total)
+        searches = self.questions if kind is InboxKind.UNANSWERED else self.searches
+        return InboxItem(self.query, kind, searches, visitors, result.total)
 
 
 def list_inbox(
@@ -199,21 +207,31 @@ def list_candidates(
     ignored_queries = frozenset(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
 
+    answers_questions = bool(site.search_settings.get("ask"))
+
     def compute() -> list[Candidate]:
-        return _read_candidates(session, site.id, first, kinds, ignored=ignored)
+        candidates = _read_candidates(session, site.id, first, kinds, ignored=ignored)
+        if answers_questions:
+            for query, question in list_open_questions(session, site.id, _period_start(today)).items():
+                if (query in ignored_queries) == ignored:
+                    candidates[query] = _with_question(candidates.get(query, Candidate(query, 0, {})), question)
+        ranked = sorted(
+            candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches - one.questions, one.query)
+        )
+        return ranked[:MAX_CANDIDATES]
 
     if recent is None:
         return compute()
     searches = session.scalar(
         select(func.sum(SiteDay.searches)).where(SiteDay.site_id == site.id, SiteDay.day >= first)
     )
-    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries
+    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries, answers_questions
     return recent.get(key, compute, lambda _: int(searches or 0))
 
 
 def _read_candidates(
     session: Session, site_id: int, first: int, kinds: Sequence[tuple[InboxKind, str, str, str]], *, ignored: bool
-) -> list[Candidate]:
+) -> dict[str, Candidate]:
     lists = (
         f"""
         SELECT query, searches, counted, visitors, {kind} AS kind FROM (
@@ -257,8 +275,16 @@ def _read_candidates(
     for query, searches, counted, visitors, kind in rows:
         visitors_by_kind = candidates[query].visitors if query in candidates else {}
         candidates[query] = Candidate(query, searches, {**visitors_by_kind, kinds[kind][0]: min(visitors, counted)})
-    ranked = sorted(candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches, one.query))
-    return ranked[:MAX_CANDIDATES]
+    return candidates
+
+
+def _with_question(candidate: Candidate, question: OpenQuestion) -> Candidate:
+    visitors = {**candidate.visitors, InboxKind.UNANSWERED: len(question.visitors)}
+    return replace(candidate, visitors=visitors, questions=question.count)
+
+
+def _period_start(today: date) -> datetime:
+    return datetime.combine(today - timedelta(days=PERIOD_DAYS - 1), time(), UTC)
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
@@ -302,15 +328,18 @@ def count_ignored(session: Session, site_id: int) -> int:
     return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
 
 
-def was_searched(session: Session, site_id: int, query: str, today: date) -> bool:
-    """Whether a query, in normal form, was searched for on a site in the last :data:`PERIOD_DAYS` days."""
+def is_from_visitors(session: Session, site: Site, query: str, today: date) -> bool:
+    """Whether a query, in normal form, was searched for in the last :data:`PERIOD_DAYS` days or has no answer."""
     last = (today - _EPOCH).days
     # The day precedes the query in the table's key, so each day takes one lookup.
     days = range(last - PERIOD_DAYS + 1, last + 1)
     searched = select(QueryDay.query).where(
-        QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query
+        QueryDay.site_id == site.id, QueryDay.day.in_(days), QueryDay.query == query
     )
-    return session.scalar(searched.limit(1)) is not None
+    if session.scalar(searched.limit(1)) is not None:
+        return True
+    answers_questions = bool(site.search_settings.get("ask"))
+    return answers_questions and query in list_open_questions(session, site.id, _period_start(today))
 
 
 def has_searches(session: Session, site_id: int) -> bool:

@@ -403,6 +403,25 @@ def test_report_lists_the_questions_without_an_answer(museum: Tenant, model: Mod
     assert listed == [(QUESTION, 2), ("Is the museum open at night?", 1)]
 
 
+def test_synonyms_connect_the_words_of_questions_and_pages(museum: Tenant, model: ModelServer) -> None:
+    museum.index(page(id="loan", title="Wheelchair loan", content="A love seat on wheels waits at the entrance."))
+    question = "Is there a sofa?"
+    assert assert_ok(ask(museum.search, question))["sources"] == []
+
+    switch(museum, ask=True, synonyms=[["sofa", "love seat"]])
+
+    assert assert_ok(ask(museum.search, question))["sources"][0]["title"] == "Wheelchair loan"
+    switch(museum, ask=True, synonyms=[{"from": "love seat", "to": ["sofa"]}])
+    assert assert_ok(ask(museum.search, question))["sources"] == []
+
+
+@pytest.mark.parametrize("question", ["Can I bring my dog?", "Who are you?", QUESTION])
+def test_pinned_page_of_a_question_is_its_first_source(museum: Tenant, question: str) -> None:
+    switch(museum, ask=True, pinned=[{"query": question.lower(), "ids": ["piano"]}])
+
+    assert assert_ok(ask(museum.search, question))["sources"][0]["title"] == "Piano lessons"
+
+
 def test_report_of_another_account_is_a_404(museum: Tenant) -> None:
     other = register_tenant(museum.app, "bob@example.com")
 

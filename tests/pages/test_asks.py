@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from tests.api.test_unanswered_questions import store
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.operator.conftest import register_operator
@@ -214,6 +215,54 @@ class TestAnalytics:
         change(tenant, ask=False)
         assert "Questions to Ask" in person.go(analytics_page(tenant)).text
         assert "Questions to Ask" not in person.go("/api/analytics").text
+
+
+class TestInbox:
+    """Questions without an answer, with remedies."""
+
+    @pytest.fixture(autouse=True)
+    def unanswered(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro")
+        tenant.index(page(2, title="House rules"))
+        for question, answered in [("Is a dog allowed?", False), (QUESTION, True), ("Is parking free?", False)]:
+            store(tenant, question, answered=answered)
+        change(tenant, ask=True)
+
+    def test_pinning_a_page_answers_the_question_from_it(
+        self, person: Person, tenant: Tenant, model: ModelServer
+    ) -> None:
+        person.go(f"/api/analytics/inbox?site_id={tenant.site_id}")
+        rows = [row.text for row in person.page.one("ol", class_="rows inbox").all("li")]
+        assert rows[0].startswith("is a dog allowed? No answer 1 visitor asked this, and no page says it (1 question).")
+        assert "As a search, it finds nothing." in rows[0]
+        assert len(rows) == 2
+
+        person.follow("Pin a page")
+        person.go(person.page.one("form", role="search").attributes["action"] + "?q=is a dog allowed?&find=rules")
+        person.follow("Pin")
+        person.press("Save")
+        assert "Page pinned. “is a dog allowed?” now finds 1 page." in person.page.text
+        assert len(person.page.one("ol", class_="rows inbox").all("li")) == 1
+
+        assert_ok(tenant.search.post("/v1/ask", json={"q": "Is a dog allowed?"}))
+        assert 'title="House rules"' in model.requests[-1][1]["messages"][-1]["content"]
+
+    def test_synonym_is_saved_with_a_notice_until_the_question_is_answered(
+        self, person: Person, tenant: Tenant
+    ) -> None:
+        person.go(f"/sites/{tenant.site_id}/inbox/synonym?q=is a dog allowed?&word=dog&synonyms=rules")
+        person.press("Save")
+        assert "It stays in the inbox until a visitor asks again and gets an answer" in person.page.text
+
+    def test_question_can_be_ignored_and_is_a_to_do_item(self, person: Person, tenant: Tenant) -> None:
+        todo = "asked “is a dog allowed?” (1 visitor), “is parking free?” (1 visitor), and no page says it."
+        assert todo in person.go("/dashboard").one("ul", class_="todos").text
+
+        person.go(f"/api/analytics/inbox?site_id={tenant.site_id}")
+        person.press("Ignore")
+        assert "“is a dog allowed?” is ignored." in person.page.text
+        person.press("Undo")
+        assert "“is a dog allowed?” is no longer ignored." in person.page.text
 
 
 class TestOperator:

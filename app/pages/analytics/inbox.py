@@ -110,7 +110,7 @@ def _last_action(choice: Choice, items: Sequence[InboxItem]) -> InboxAction | No
         return None
     current_runtime = runtime()
     with current_runtime.database.read() as session:
-        if not inbox.was_searched(session, choice.site.id, query, today()):
+        if not inbox.is_from_visitors(session, choice.site, query, today()):
             return None
         if action == "ignored" and not inbox.is_ignored(session, choice.site.id, query):
             return None

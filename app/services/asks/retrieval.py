@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 
 from app.services.access.credentials import SiteRecord
@@ -17,8 +18,9 @@ from app.services.search.site_queries import for_site
 from backends.analysis.languages import detect_language, stems_of_terms, stop_words
 from backends.analysis.normalization import terms_of
 from backends.base import Document, Hit
-from backends.query import SearchQuery
+from backends.query import SearchQuery, Synonyms, split_synonyms
 from backends.sections import Section, page_headings, path_to
+from backends.text import normal_form
 
 MAX_SOURCES = 8
 MAX_SOURCE_LENGTH = 1_500
@@ -73,7 +75,9 @@ class _Part:
 def find_sources(
     searcher: Searcher, read_documents: ReadDocuments, site: SiteRecord, question: str, previous: str, filters: str
 ) -> list[Source]:
-    """Return the sources for a question, best first; none if no page has its weighty words.
+    """Return the sources for a question, best first; none if no page has its weighty words or is pinned for it.
+
+    Words that the site's synonyms connect count as each other.
 
     Args:
         previous: The question before a follow-up, whose words are also searched for; ``""`` if there is none.
@@ -86,9 +90,10 @@ def find_sources(
     text = _shorten(f"{previous} {question}" if previous else question)
     language = site.settings.language or detect_language(text)
     words = weighty_words(text, language)
-    if not words:
+    pinned = site.settings.pinned.get(normal_form(question), ())
+    if not (words or pinned):
         return []
-    queries = dict.fromkeys((text, " ".join(words)))
+    queries = dict.fromkeys((text, " ".join(words) or text))
     results = [_search(searcher, site, query, filters) for query in queries]
     worth: dict[str, float] = {}
     for hits in results:
@@ -96,11 +101,15 @@ def find_sources(
             worth[hit.id] = worth.get(hit.id, 0.0) + RANK_OFFSET / (position + RANK_OFFSET)
     documents = read_documents(site.id, sorted(worth, key=lambda id: -worth[id])[:SEARCHED_PAGES])
     stems = frozenset(stems_of_terms(language, words))
-    parts = [part for document in documents.values() for part in _split(document, language, stems)]
+    meanings = _find_meanings(site.settings.synonyms, language, stems)
+    parts = [part for document in documents.values() for part in _split(document, language, meanings)]
     weights = _weigh(parts, stems)
-    chosen = _choose(_rank(parts, weights, worth))
-    has_words = any(sum(weights[stem] for stem in part.counts) >= MIN_SHARE * sum(weights.values()) for part in chosen)
-    return [_source(part) for part in chosen] if has_words else []
+    chosen = _choose(_rank(parts, weights, worth), pinned)
+    is_pinned = any(part.document.id in pinned for part in chosen)
+    has_words = bool(words) and any(
+        sum(weights[stem] for stem in part.counts) >= MIN_SHARE * sum(weights.values()) for part in chosen
+    )
+    return [_source(part) for part in chosen] if is_pinned or has_words else []
 
 
 def weighty_words(text: str, language: str) -> list[str]:
@@ -113,25 +122,42 @@ def weighty_words(text: str, language: str) -> list[str]:
     return list(dict.fromkeys(word for word in terms_of(text) if word not in stops))
 
 
+def _find_meanings(synonyms: Synonyms, language: str, stems: frozenset[str]) -> Mapping[str, Sequence[str]]:
+    """Map each stem that counts to the question's stems that it stands for: ``"sofa" -> ["love", "seat"]``."""
+    meanings: dict[str, Sequence[str]] = {stem: (stem,) for stem in stems}
+    for asked, matching in split_synonyms(
+        synonyms, lambda phrase: stems_of_terms(language, weighty_words(phrase, language))
+    ):
+        for phrase in asked:
+            if stems.issuperset(phrase):
+                for stem in chain.from_iterable(matching):
+                    meanings.setdefault(stem, phrase)
+    return meanings
+
+
 def _search(searcher: Searcher, site: SiteRecord, text: str, filters: str) -> Sequence[Hit]:
     query = SearchQuery(text, limit=SEARCHED_PAGES, native_filter=filters, returned_fields=frozenset({"id"}))
     return searcher.run(site, for_site(query, site)).result.hits
 
 
-def _split(document: Document, language: str, stems: frozenset[str]) -> Iterator[_Part]:
+def _split(document: Document, language: str, meanings: Mapping[str, Sequence[str]]) -> Iterator[_Part]:
     content = str(document.fields.get("content", ""))[:MAX_READ_LENGTH]
     starts: list[tuple[Section | None, int]] = [(None, 0), *((section, section.start) for section in document.sections)]
-    title = [
-        stem for stem in stems_of_terms(language, terms_of(str(document.fields.get("title", "")))) if stem in stems
-    ]
+    title = list(_meant(stems_of_terms(language, terms_of(str(document.fields.get("title", "")))), meanings))
     for index, (section, start) in enumerate(starts):
         end = starts[index + 1][1] if index + 1 < len(starts) else len(content)
         for text in _pieces(content[start:end]):
             terms = stems_of_terms(language, terms_of(text))
-            counts = Counter(term for term in terms if term in stems)
+            counts = Counter(_meant(terms, meanings))
             if counts:  # A title alone does not make a part worth reading.
                 counts.update(title)
             yield _Part(document, section, text, counts, len(terms))
+
+
+def _meant(terms: Sequence[str], meanings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for term in terms:
+        if term in meanings:
+            yield from meanings[term]
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -158,10 +184,10 @@ def _rank(parts: Sequence[_Part], weights: Mapping[str, float], worth: Mapping[s
     return sorted(parts, key=score, reverse=True)
 
 
-def _choose(ranked: Sequence[_Part]) -> list[_Part]:
-    """Choose the best part of each page, and then more parts of the same pages if there are few pages."""
+def _choose(ranked: Sequence[_Part], pinned: Sequence[str]) -> list[_Part]:
+    """Choose the best part of each page, pinned pages first, and then more parts if there are few pages."""
     first: dict[str, _Part] = {}
-    for part in ranked:
+    for part in sorted(ranked, key=lambda part: part.document.id not in pinned):
         first.setdefault(part.document.id, part)
     others = [part for part in ranked if part is not first[part.document.id] and part.counts]
     return [*first.values(), *others][:MAX_SOURCES]
