@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 
@@ -13,13 +14,17 @@ from app.clock import now
 from app.models import PasswordReset
 from app.operations.digests import unsubscribe_url
 from app.services.accounts.members import first_owner
+from app.services.asks.model import LanguageModel
 from app.tokens import hash_token
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
 from tests.conftest import SECRET
 from tests.pages.operator.conftest import register_operator
-from tests.pages.people import Person, person_of
+from tests.pages.people import Person, filled, person_of
 from tests.pages.sources.test_views import make_source
+from tests.patience import PATIENCE_SECONDS
+from tests.responses import assert_ok
+from tests.services.asks.model_server import run_model_server
 from tests.services.webhooks.receiver import add_webhook, tell
 
 OPEN = [
@@ -51,6 +56,7 @@ MINE = [
     "/sites/{site}/documents?id=page-1",
     "/sites/{site}/import",
     "/sites/{site}/box",
+    "/sites/{site}/search-settings/results",
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",
@@ -122,7 +128,16 @@ OPERATED = ["/operator", "/operator?q=nobody", "/operator/accounts/{account}", "
 
 
 @pytest.fixture(scope="module")
-def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
+def language_model(shared_app: Flask) -> Iterator[None]:
+    """A language model that answers questions, so that pages offer and report them."""
+    with run_model_server() as model:
+        shared_app.extensions["runtime"].language_model = LanguageModel(model.url, "small", "", PATIENCE_SECONDS)
+        yield
+        shared_app.extensions["runtime"].language_model = None
+
+
+@pytest.fixture(scope="module")
+def every_page(shared_app: Flask, ann: Tenant, language_model: None) -> list[tuple[str, Person]]:
     """Every page, as seen by a visitor and by a customer, for read-only tests."""
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
@@ -133,6 +148,10 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     collection, collection_key = make_collection(ann)
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
+    assert_ok(ann.private.put(f"/sites/{ann.site_id}/search-settings", json={"ask": True}))
+    ann.settle()
+    for question in ("Which page is first?", "Where is the zeppelin?"):
+        assert_ok(ann.search.post("/v1/ask", json={"q": question}))
     shared_app.extensions["runtime"].events.flush()
     token = "x" * 43
     with shared_app.extensions["runtime"].database.write() as session:
@@ -167,7 +186,18 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
         path = template.format(account=ann.account_id)
         assert person.call("GET", path).status_code == 200
         seen.append((path, person))
-    return seen
+    checked = Person(shared_app, operator.client)
+    form = next(form for form in seen[-2][1].page.all("form") if form.attributes["action"].endswith("/model"))
+    assert checked.call("POST", form.attributes["action"], data=filled(form)).status_code == 200
+    return [*seen, (form.attributes["action"], checked)]
+
+
+def test_pages_show_what_a_language_model_adds(every_page: list[tuple[str, Person]], ann: Tenant) -> None:
+    pages = {path: person.page for path, person in every_page}
+    assert pages[f"/sites/{ann.site_id}/search-settings/results"].one("section", aria_labelledby="ask-title")
+    assert "where is the zeppelin?" in pages[f"/api/analytics/inbox?site_id={ann.site_id}"].text
+    assert pages[f"/api/analytics?site_id={ann.site_id}&period=7d"].one("section", aria_labelledby="asks-title")
+    assert "small at 127.0.0.1" in pages["/operator/health/model"].text
 
 
 def test_pages_are_not_cached_or_framed_and_load_no_external_resources(every_page: list[tuple[str, Person]]) -> None:
