@@ -207,14 +207,14 @@ class TestAnalytics:
 
     def test_section_is_shown_only_where_questions_are_or_were_asked(self, person: Person, tenant: Tenant) -> None:
         tenant.set_plan("pro")
-        assert "Questions to Ask" not in person.go(analytics_page(tenant)).text
+        assert "Visitors’ questions (Ask)" not in person.go(analytics_page(tenant)).text
 
         change(tenant, ask=True)
         assert "No questions in this period." in person.go(analytics_page(tenant)).text
         assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))
         change(tenant, ask=False)
-        assert "Questions to Ask" in person.go(analytics_page(tenant)).text
-        assert "Questions to Ask" not in person.go("/api/analytics").text
+        assert "Visitors’ questions (Ask)" in person.go(analytics_page(tenant)).text
+        assert "Visitors’ questions (Ask)" not in person.go("/api/analytics").text
 
 
 class TestInbox:
@@ -253,6 +253,13 @@ class TestInbox:
         person.go(f"/sites/{tenant.site_id}/inbox/synonym?q=is a dog allowed?&word=dog&synonyms=rules")
         person.press("Save")
         assert "It stays in the inbox until a visitor asks again and gets an answer" in person.page.text
+
+    def test_long_question_offers_synonyms_for_its_weighty_words(self, person: Person, tenant: Tenant) -> None:
+        person.go(f"/sites/{tenant.site_id}/inbox/synonym?q=is there {'x' * 90} at the museum?")
+
+        options = [option.attributes["value"] for option in person.page.one("select", id="word").all("option")]
+        assert options == ["x" * 90, "museum"]
+        assert "selected" in person.page.one("select", id="word").all("option")[0].attributes
 
     def test_question_can_be_ignored_and_is_a_to_do_item(self, person: Person, tenant: Tenant) -> None:
         todo = "asked “is a dog allowed?” (1 visitor), “is parking free?” (1 visitor), and no page says it."

@@ -20,16 +20,18 @@ from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services import inbox
 from app.services.access.credentials import site_record
+from app.services.asks.retrieval import weighty_words
 from app.services.inbox import InboxItem, Settings, add_synonyms, pin_document, search_now
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import settings_with_defaults
 from app.web.callers import current_caller, load_site
 from app.web.parsing import check_query_string, load_values
+from backends.analysis.languages import detect_language
 from schemas.analytics import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES
-from schemas.search_settings import SearchSettingsSchema
+from schemas.search_settings import MAX_WORD_LENGTH, SearchSettingsSchema
 
 ADDRESS = "/api/analytics/inbox"
 
@@ -169,7 +171,8 @@ def save_synonym(site_id: int) -> Response:
 def _synonym_form(site: Site, values: Mapping[str, str], error: ApiError | None = None) -> str:
     query, synonyms = _query(values), values.get("synonyms", "")
     words = _words(site, query)
-    word = values.get("word") or next((word.text for word in words[1:] if not word.finds), query)
+    found_nothing = (word.text for word in words if not word.finds and word.text != query)
+    word = values.get("word") or next(found_nothing, words[0].text)
     effect = None
     if error is None and synonyms:
         try:
@@ -198,11 +201,13 @@ def _frequent(site: Site, query: str) -> list[str]:
 
 
 def _words(site: Site, query: str) -> list[Word]:
-    """Return the query, followed by its words if it has more than one."""
-    parts = list(dict.fromkeys(word.strip("-+.,;:!?()") for word in _SPACE_OR_SIGN.split(query)))
-    parts = [part for part in parts if part][:MAX_WORDS]
-    texts = [query, *parts] if len(parts) > 1 else [query]
+    """Return the query, unless it is too long for a synonym, and its weighty words if it has more than one."""
     record = site_record(site)
+    language = record.settings.language or detect_language(query)
+    parts = list(dict.fromkeys(word.strip("-+.,;:!?()") for word in _SPACE_OR_SIGN.split(query)))
+    # A question has words such as "is" that need not match.
+    parts = [part for part in parts if weighty_words(part, language)][:MAX_WORDS]
+    texts = parts if len(query) > MAX_WORD_LENGTH and parts else [query, *parts] if len(parts) > 1 else [query]
     return [Word(text, search_now(runtime().searcher, record, text).total) for text in texts]
 
 
