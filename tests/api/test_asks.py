@@ -525,8 +525,32 @@ def test_pages_of_other_accounts_are_no_sources(museum: Tenant, asking_app: Flas
 
 def test_page_of_markup_only_is_no_source(museum: Tenant, model: ModelServer) -> None:
     museum.index(page(id="markup", title="Xylophone", content="<p></p> <br> &nbsp;"))
+    assert museum.found_ids("xylophone") == ["markup"]
 
-    answer = assert_ok(ask(museum.search, "What is balafon repair?"))
+    answer = assert_ok(ask(museum.search, "What is the xylophone?"))
 
     assert not answer["answered"]
+    assert not model.requests
+
+
+def test_deleted_page_is_no_source(museum: Tenant, model: ModelServer) -> None:
+    assert_ok(museum.private.post("/api/v1/documents/delete", json={"ids": ["hours"]}))
+    museum.settle()
+
+    answer = assert_ok(ask(museum.search))
+
+    assert (answer["answered"], answer["sources"]) == (False, [])
+    assert not model.requests
+
+
+@pytest.mark.parametrize("query", [QUESTION, "museum open sundays"])
+def test_page_that_is_hidden_for_the_question_or_its_words_is_no_source(
+    museum: Tenant, model: ModelServer, query: str
+) -> None:
+    switch(museum, ask=True, hidden=[{"query": query, "ids": ["hours"]}])
+    history = [{"q": "Are there lessons?", "answer": "No."}] if query == QUESTION else []
+
+    answer = assert_ok(ask(museum.search, history=history))
+
+    assert (answer["answered"], answer["sources"]) == (False, [])
     assert not model.requests

@@ -17,7 +17,7 @@ from app.services.search.search import Searcher
 from app.services.search.site_queries import for_site
 from backends.analysis.languages import detect_language, stems_of_terms, stop_words
 from backends.analysis.normalization import terms_of
-from backends.base import Document, Hit
+from backends.base import Document
 from backends.query import SearchQuery, Synonyms, split_synonyms
 from backends.sections import Section, page_headings, path_to
 from backends.text import normal_form
@@ -93,11 +93,13 @@ def find_sources(
     pinned = site.settings.pinned.get(normal_form(question), ())
     if not (words or pinned):
         return []
-    queries = dict.fromkeys((text, " ".join(words) or text))
-    results = [_search(searcher, site, query, filters) for query in queries]
+    texts = (text, " ".join(words) or text)
+    # A page that is hidden for one of the texts must not be found by another.
+    hidden = {id for each in (question, *texts) for id in _query(site, each, filters).hidden}
     worth: dict[str, float] = {}
-    for hits in results:
-        for position, hit in enumerate(hits):
+    for each in dict.fromkeys(texts):
+        hits = searcher.run(site, _query(site, each, filters)).result.hits
+        for position, hit in enumerate(hit for hit in hits if hit.id not in hidden):
             worth[hit.id] = worth.get(hit.id, 0.0) + RANK_OFFSET / (position + RANK_OFFSET)
     documents = read_documents(site.id, sorted(worth, key=lambda id: -worth[id])[:SEARCHED_PAGES])
     stems = frozenset(stems_of_terms(language, words))
@@ -135,9 +137,9 @@ def _find_meanings(synonyms: Synonyms, language: str, stems: frozenset[str]) -> 
     return meanings
 
 
-def _search(searcher: Searcher, site: SiteRecord, text: str, filters: str) -> Sequence[Hit]:
+def _query(site: SiteRecord, text: str, filters: str) -> SearchQuery:
     query = SearchQuery(text, limit=SEARCHED_PAGES, native_filter=filters, returned_fields=frozenset({"id"}))
-    return searcher.run(site, for_site(query, site)).result.hits
+    return for_site(query, site)
 
 
 def _split(document: Document, language: str, meanings: Mapping[str, Sequence[str]]) -> Iterator[_Part]:
