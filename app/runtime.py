@@ -30,6 +30,7 @@ from app.services.analytics.event_ingestion import WaitingEvents
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
+from app.services.asks.meaning import Meaning
 from app.services.asks.model import LanguageModel
 from app.services.asks.slots import AskSlots
 from app.services.emails.delivery import EmailSender
@@ -99,6 +100,8 @@ class Runtime:
     """Writes answers to questions; ``None`` unless LLM_URL is set."""
     ask_slots: AskSlots = field(default_factory=AskSlots)
     embedder: Embedder | None = None
+    meaning: Meaning | None = None
+    """Compares questions with pages; ``None`` unless EMBEDDER is set."""
     vectorizer: Vectorizer | None = None
     """Computes document vectors; ``None`` unless EMBEDDER is set."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
@@ -159,7 +162,10 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     )
     usage_copies = UsageCopies(database, counters)
     embedder = create_embedder(settings)
-    mixed_order = None if embedder is None else MixedOrder(embedder, VectorReader(database, embedder.model).read)
+    mixed_order = meaning = None
+    if embedder is not None:
+        read_vectors = VectorReader(database, embedder.model).read
+        mixed_order, meaning = MixedOrder(embedder, read_vectors), Meaning(embedder, read_vectors)
     searcher = Searcher(engines, indexer, events, settings.max_answer_bytes, mixed_order)
     writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(
@@ -195,6 +201,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         provider=_create_provider(settings),
         language_model=_create_language_model(settings),
         embedder=embedder,
+        meaning=meaning,
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
         deliverer=_create_deliverer(settings, database),
         file_copies=FileCopies(settings.data_path / "copies"),

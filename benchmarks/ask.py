@@ -1,11 +1,11 @@
 """What a language model is given: how often the right page, and the right section, is among the sources of a question.
 
-    python -m benchmarks.ask DATA [PAGES.jsonl] [--misses]
+    python -m benchmarks.ask DATA [PAGES.jsonl] [--meaning] [--misses]
 
 DATA contains the folder ``own-docs`` with questions on this documentation, and ``python-questions`` with questions on
-the manual of Python, whose documents (with HTML) are in PAGES.jsonl. The engine is the embedded one, in memory, without
-an embedder. Sections are judged in ``own-docs`` only. *First hits* is what a plain search gives: the pages of its first
-eight hits.
+the manual of Python, whose documents (with HTML) are in PAGES.jsonl. The engine is the embedded one, in memory, with
+MiniLM if ``--meaning`` is given; computing the vectors of the manual then takes five minutes. Sections are judged in
+``own-docs`` only. *First hits* is what a plain search gives: the pages of its first eight hits.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from app.documentation import MOVED_PAGES, MOVED_SECTIONS, anchor_of
 from app.pages import docs, docs_search
 from app.runtime import Runtime
 from app.services.access.credentials import SiteRecord
+from app.services.asks.meaning import Meaning
 from app.services.asks.retrieval import MAX_SOURCES, Source, find_sources
 from app.services.engines import Engines
 from app.services.search.search import Searcher
@@ -33,7 +34,8 @@ from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
 from backends.base import Document
 from backends.query import SearchQuery
-from backends.registry import create_backend
+from backends.sections import SECTIONS
+from benchmarks.relevance import EngineAlone, EngineWithMeaning
 
 MIN_PAGES, MIN_SECTIONS = 0.85, 0.70
 """Shares of the questions of all sets whose page, and whose section, must be among the sources."""
@@ -121,14 +123,17 @@ def read_manual(path: Path) -> list[Document]:
 
 def measure(
     name: str, runtime: Runtime, site: SiteRecord, documents: Sequence[Document], questions: Sequence[Question],
-    *, shows_misses: bool,
+    *, by_meaning: bool, shows_misses: bool,
 ) -> tuple[Sequence[bool], Sequence[bool]]:  # fmt: skip
     """Find the sources of all questions, print the set's line, and return whether page and section are among them."""
-    engine = create_backend("memory://")
-    engine.create_index("set")
-    engine.upsert("set", documents, {})
-    site = replace(site, engine=engine.identity, engine_index="set")
-    searcher = Searcher(Engines(engine), runtime.indexer, runtime.events, 100_000_000)
+    system = EngineWithMeaning() if by_meaning else EngineAlone()
+    system.index({**each.fields, SECTIONS: [section._asdict() for section in each.sections]} for each in documents)
+    engine, order, meaning = system.backend, None, None
+    if isinstance(system, EngineWithMeaning):
+        order, meaning = system.order, Meaning(system, system.read_vectors)
+    settings = replace(site.settings, semantic=by_meaning)
+    site = replace(site, engine=engine.identity, engine_index="set", settings=settings)
+    searcher = Searcher(Engines(engine), runtime.indexer, runtime.events, 100_000_000, order)
     by_id = {document.id: document for document in documents}
 
     def read(_site_id: int, ids: Sequence[str]) -> Mapping[str, Document]:
@@ -138,9 +143,9 @@ def measure(
     first_hits = 0
     for question in questions:
         began = time.perf_counter()
-        sources = find_sources(searcher, read, site, question.text, "", "")
+        sources = find_sources(searcher, read, meaning, site, question.text, "", "")
         seconds.append(time.perf_counter() - began)
-        hits = engine.search("set", SearchQuery(question.text, limit=MAX_SOURCES)).hits
+        hits = searcher.run(site, SearchQuery(question.text, limit=MAX_SOURCES, settings=settings)).result.hits
         first_hits += question.is_answered_by([hit.id for hit in hits])
         sizes.append(sum(len(source.text) for source in sources))
         pages.append(question.finds_page(sources))
@@ -162,6 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("pages", type=Path, nargs="?")
+    parser.add_argument("--meaning", action="store_true", help="by meaning as well; needs the extra minilm")
     parser.add_argument("--misses", action="store_true", help="print the questions whose page or section is missing")
     wishes = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +184,15 @@ def main() -> None:
         pages: list[bool] = []
         sections: list[bool] = []
         for name, one_site, documents, questions in sets:
-            found = measure(name, runtime, one_site, documents, questions, shows_misses=wishes.misses)
+            found = measure(
+                name,
+                runtime,
+                one_site,
+                documents,
+                questions,
+                by_meaning=wishes.meaning,
+                shows_misses=wishes.misses,
+            )
             pages.extend(found[0])
             sections.extend(found[1])
         share, section_share = sum(pages) / len(pages), sum(sections) / len(sections)

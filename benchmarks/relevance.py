@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.services.embedding.chunks import CHUNK_CHARACTERS
+
 HITS = 100
 BATCH = 500
 
@@ -183,11 +185,15 @@ class EngineWithMeaning(EngineAlone):
         self._encode = load_minilm()
         self._vectors: dict[str, bytes] = {}
         self._float32 = np.dtype("<f4")
-        self._order = MixedOrder(self, lambda site_id, ids, dimension: {id: self._vectors[id] for id in ids})
+        self.order = MixedOrder(self, self.read_vectors)
 
     model = "minilm"
     languages = frozenset({"en"})
     dimension: int | None = None
+    chunk_characters = CHUNK_CHARACTERS
+
+    def read_vectors(self, site_id: int, ids: Sequence[str], dimension: int) -> Mapping[str, bytes]:
+        return {id: self._vectors[id] for id in ids}
 
     def embed_query(self, text: str, timeout_seconds: float) -> Any:
         import numpy as np
@@ -214,9 +220,9 @@ class EngineWithMeaning(EngineAlone):
         from backends.query import SearchQuery, SearchSettings
 
         query = SearchQuery(text, limit=HITS, settings=SearchSettings(semantic=True))
-        if not self._order.is_for(query):
+        if not self.order.is_for(query):
             return super().search(text)
-        return [hit.id for hit in self._order.search(self.backend, "set", 0, query).hits]
+        return [hit.id for hit in self.order.search(self.backend, "set", 0, query).hits]
 
 
 class RunningService:

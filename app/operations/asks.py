@@ -115,7 +115,7 @@ def prepare_ask(runtime: Runtime, site: SiteRecord, limits: PlanLimits, question
         counted = _count(runtime, site, limits, question)
         previous = question.history[-1].question if question.history else ""
         read = partial(read_documents, runtime.database)
-        sources = find_sources(runtime.searcher, read, site, question.text, previous, question.filters)
+        sources = find_sources(runtime.searcher, read, runtime.meaning, site, question.text, previous, question.filters)
         hits = _find_hits(runtime, site, question)
     except Exception:
         slot.leave()

@@ -1,7 +1,8 @@
 """Finding the sections of a site's pages from which a question is answered.
 
 A question is searched as it is, and by its weighty words alone. Then the sections of the first pages of both searches
-are compared with each other, because a long page has many words of a question that it does not answer.
+are compared with each other, because a long page has many words of a question that it does not answer. On sites with
+semantic search, sections are also compared with the question by meaning.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import chain
 from math import log
 
 from app.services.access.credentials import SiteRecord
+from app.services.asks.meaning import ChunkCosine, Meaning
 from app.services.search.search import Searcher
 from app.services.search.site_queries import for_site
 from backends.analysis.languages import detect_language, stems_of_terms, stop_words
@@ -34,6 +36,8 @@ MAX_READ_LENGTH = 300_000
 MAX_QUERY_BYTES = 512
 RANK_OFFSET = 10
 """Positions that are added to a page's position before its reciprocal, so that two good positions beat one first."""
+MEANING_WEIGHT = 4.0
+"""Weight of the cosine between a question and a section. The weight of the question's words is at most 1."""
 SATURATION, LENGTH_PENALTY = 0.6, 0.5
 """BM25's ``k1`` and ``b``, for the words of a section."""
 
@@ -70,16 +74,25 @@ class _Part:
     """Number of occurrences of each word of the question, in the text and in the page's title."""
     length: int
     """Number of words."""
+    cosine: float | None
+    """The largest cosine between the question and a chunk of the page that overlaps the text; ``None`` if unknown."""
 
 
 def find_sources(
-    searcher: Searcher, read_documents: ReadDocuments, site: SiteRecord, question: str, previous: str, filters: str
+    searcher: Searcher,
+    read_documents: ReadDocuments,
+    meaning: Meaning | None,
+    site: SiteRecord,
+    question: str,
+    previous: str,
+    filters: str,
 ) -> list[Source]:
     """Return the sources for a question, best first; none if no page has its weighty words or is pinned for it.
 
     Words that the site's synonyms connect count as each other.
 
     Args:
+        meaning: Compares the question with sections; ``None`` without an embedder.
         previous: The question before a follow-up, whose words are also searched for; ``""`` if there is none.
         filters: Expression in the engine's syntax that the pages must match; ``""`` for none.
 
@@ -104,7 +117,8 @@ def find_sources(
     documents = read_documents(site.id, sorted(worth, key=lambda id: -worth[id])[:SEARCHED_PAGES])
     stems = frozenset(stems_of_terms(language, words))
     meanings = _find_meanings(site.settings.synonyms, language, stems)
-    parts = [part for document in documents.values() for part in _split(document, language, meanings)]
+    chunks = {} if meaning is None else meaning.compare(site, text, documents)
+    parts = [part for each in documents.values() for part in _split(each, chunks.get(each.id, ()), language, meanings)]
     weights = _weigh(parts, stems)
     chosen = _choose(_rank(parts, weights, worth), pinned)
     is_pinned = any(part.document.id in pinned for part in chosen)
@@ -142,30 +156,30 @@ def _query(site: SiteRecord, text: str, filters: str) -> SearchQuery:
     return for_site(query, site)
 
 
-def _split(document: Document, language: str, meanings: Mapping[str, Sequence[str]]) -> Iterator[_Part]:
+def _split(
+    document: Document, chunks: Sequence[ChunkCosine], language: str, meanings: Mapping[str, Sequence[str]]
+) -> Iterator[_Part]:
     content = str(document.fields.get("content", ""))[:MAX_READ_LENGTH]
     starts: list[tuple[Section | None, int]] = [(None, 0), *((section, section.start) for section in document.sections)]
     title = list(_meant(stems_of_terms(language, terms_of(str(document.fields.get("title", "")))), meanings))
     for index, (section, start) in enumerate(starts):
         end = starts[index + 1][1] if index + 1 < len(starts) else len(content)
-        for text in _pieces(content[start:end]):
+        for first in range(start, end, MAX_SOURCE_LENGTH):
+            last = min(end, first + MAX_SOURCE_LENGTH)
+            if not (text := content[first:last].strip()):
+                continue
             terms = stems_of_terms(language, terms_of(text))
             counts = Counter(_meant(terms, meanings))
             if counts:  # A title alone does not make a part worth reading.
                 counts.update(title)
-            yield _Part(document, section, text, counts, len(terms))
+            cosine = max((chunk.cosine for chunk in chunks if chunk.start < last and first < chunk.end), default=None)
+            yield _Part(document, section, text, counts, len(terms), cosine)
 
 
 def _meant(terms: Sequence[str], meanings: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for term in terms:
         if term in meanings:
             yield from meanings[term]
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), MAX_SOURCE_LENGTH):
-        if piece := text[start : start + MAX_SOURCE_LENGTH].strip():
-            yield piece
 
 
 def _weigh(parts: Sequence[_Part], stems: frozenset[str]) -> Mapping[str, float]:
@@ -175,13 +189,17 @@ def _weigh(parts: Sequence[_Part], stems: frozenset[str]) -> Mapping[str, float]
 
 
 def _rank(parts: Sequence[_Part], weights: Mapping[str, float], worth: Mapping[str, float]) -> list[_Part]:
-    """Order parts by BM25 among themselves, and by the worth of their pages."""
+    """Order parts by BM25 among themselves, by meaning if known, and by the worth of their pages."""
     average = sum(part.length for part in parts) / max(1, len(parts)) or 1.0
+    total = sum(weights.values()) or 1.0  # A page may be pinned for a question without weighty words.
+    cosines = [part.cosine for part in parts if part.cosine is not None]
+    mean = sum(cosines) / max(1, len(cosines))
 
     def score(part: _Part) -> float:
         norm = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * part.length / average)
         words = sum(weights[stem] * count / (count + norm) for stem, count in part.counts.items())
-        return words * (1 + worth[part.document.id])
+        cosine = mean if part.cosine is None else part.cosine
+        return (words / total + MEANING_WEIGHT * cosine) * (1 + worth[part.document.id])
 
     return sorted(parts, key=score, reverse=True)
 

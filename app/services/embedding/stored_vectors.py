@@ -63,16 +63,29 @@ def quantize(vectors: NDArray[np.float32]) -> bytes:
     return quantized
 
 
+def cosines(query: NDArray[np.float32], vectors: bytes) -> list[float]:
+    """Return the cosine between a query vector of length 1 and each of a document's vectors."""
+    values: list[float] = _cosines(query, vectors).tolist()
+    return values
+
+
 def best_cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]:
     """Return, for each document, the largest cosine between a query vector of length 1 and the document's vectors."""
     import numpy as np
 
-    matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, len(query)).astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    values = (matrix @ query) / np.maximum(lengths, 1e-9)
+    values = _cosines(query, b"".join(vectors))
     starts = np.cumsum([0, *(len(encoded) // len(query) for encoded in vectors[:-1])])
     best: list[float] = np.maximum.reduceat(values, starts).tolist()
     return best
+
+
+def _cosines(query: NDArray[np.float32], vectors: bytes) -> NDArray[np.float32]:
+    import numpy as np
+
+    matrix = np.frombuffer(vectors, np.int8).reshape(-1, len(query)).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    values: NDArray[np.float32] = (matrix @ query) / np.maximum(lengths, 1e-9)
+    return values
 
 
 def read_vectors(session: Session, models: Sequence[str], site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
