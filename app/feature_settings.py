@@ -199,15 +199,23 @@ FOOTER_LINKS = {"status_url": "Status", "privacy_url": "Privacy", "terms_url": "
 def link_problem(name: str, url: str) -> str:
     """Return a sentence that says why a setting of ``FOOTER_LINKS`` is invalid; empty if it is valid or not set."""
     is_path = url.startswith("/") and url[1:2] not in ("/", "\\")  # Browsers take both as the start of a host.
-    is_one_word = url.isprintable() and " " not in url
-    if not url or (is_one_word and (is_path or _is_web_url(url))):
+    if not url or _is_web_url(url) or (is_path and _is_one_word(url)):
         return ""
     return f"{name.upper()} must be an http or https URL, or a path that begins with a single slash."
 
 
+def _is_one_word(url: str) -> bool:
+    return url.isprintable() and " " not in url
+
+
 def _is_web_url(url: str) -> bool:
     parts = split_url(url)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    try:
+        has_valid_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return is_web and has_valid_port and _is_one_word(url)
 
 
 def _is_webhook_secret(secret: str) -> bool:
