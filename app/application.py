@@ -75,7 +75,7 @@ def create_app(
     # Search engines create their own files. Only the owner may read customers' data.
     os.umask(0o077)
     settings = load_settings() if settings is None else settings
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.secrets)
     app = application(__name__, static_folder="static", static_url_path="/static")
     app.json = _OrjsonProvider(app)
     app.url_map.merge_slashes = False

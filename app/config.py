@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from app.feature_settings import (
     FOOTER_LINKS,
@@ -192,6 +192,15 @@ class Settings:
     def operator_tokens(self) -> tuple[str, ...]:
         """Tokens that the operator API accepts; none if it is off."""
         return tuple(self.operator_token.split())
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """All keys, tokens, and passwords, which no log may contain."""
+        urls = (self.database_url, self.limits_url, self.smtp_url, *self.search_url.split())
+        passwords = [password for url in urls if (password := split_url(url).password)]
+        tokens = (*self.operator_tokens, self.operator_webhook_secret, self.metrics_token, self.oidc_client_secret)
+        keys = (self.secret_key, self.embedder_key, self.llm_key)
+        return frozenset(filter(None, (*keys, *tokens, *passwords, *map(unquote, passwords))))
 
     @property
     def allowed_domains(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,9 @@ _SECRETS = re.compile(
     r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|whsec_[0-9A-Za-z+/=]+|"
     r"(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++"
 )
+MIN_SECRET_LENGTH = 8
+"""Length below which a configured secret is not redacted: it is a placeholder such as ``none``."""
+_configured_secrets: list[str] = []
 
 
 class JsonFormatter(logging.Formatter):
@@ -50,12 +54,24 @@ class LineFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with API keys, link tokens, bearer tokens, and passwords in URLs redacted."""
-    return _SECRETS.sub("[secret]", text)
+    """Return ``text`` with API keys, link tokens, bearer tokens, passwords in URLs, and configured secrets redacted."""
+    return _SECRETS.sub("[secret]", redact_configured(text))
 
 
-def configure(level: str) -> None:
-    """Send all logs of this process to stderr: to a terminal as lines, and elsewhere as JSON. Can be repeated."""
+def redact_configured(text: str) -> str:
+    """Return ``text`` with only the configured secrets redacted: keys and passwords for other servers, and tokens."""
+    for secret in _configured_secrets:
+        text = text.replace(secret, "[secret]")
+    return text
+
+
+def configure(level: str, secrets: Iterable[str] = ()) -> None:
+    """Send all logs of this process to stderr: to a terminal as lines, and elsewhere as JSON. Can be repeated.
+
+    Args:
+        secrets: Configured secrets. Other servers may send back what they get, in an error for example.
+    """
+    _configured_secrets[:] = sorted((each for each in secrets if len(each) >= MIN_SECRET_LENGTH), key=len, reverse=True)
     root = logging.getLogger()
     root.setLevel(level)
     if not any(isinstance(handler.formatter, JsonFormatter | LineFormatter) for handler in root.handlers):
@@ -64,3 +80,5 @@ def configure(level: str) -> None:
         root.addHandler(handler)
     for noisy in ("urllib3", "alembic"):
         logging.getLogger(noisy).setLevel("WARNING")
+    # Its warnings contain whole URLs, of which the query may be secret.
+    logging.getLogger("urllib3.connection").setLevel("ERROR")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,15 @@ def test_variables_of_other_programs_are_not_named() -> None:
     environment = {**dict.fromkeys(names, "1"), "SEARCH_PORT": "tcp://10.0.0.1:8000"}
 
     assert list(find_misspelled(environment)) == []
+
+
+def test_every_key_token_and_password_is_a_secret() -> None:
+    servers = {"database_url": "postgresql", "limits_url": "redis", "search_url": "typesense", "smtp_url": "smtp"}
+    urls = {name: f"{scheme}://me:{name}%21@host" for name, scheme in servers.items()}
+    names = {field.name for field in fields(Settings) if field.name.endswith(("_key", "_secret", "_token"))}
+    names.remove("docs_search_key")  # It is in pages.
+
+    settings = Settings(**dict(zip(names, names, strict=True)), **urls)
+
+    assert settings.secrets == {*names, *(f"{name}{end}" for name in urls for end in ("%21", "!"))}
+    assert Settings().secrets == set()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app import logs
 from app.logs import JsonFormatter, LineFormatter, configure, redact
 
 plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
@@ -66,3 +67,13 @@ def test_terminal_gets_readable_lines_and_everything_else_json(monkeypatch: pyte
         configure("INFO")
         (handler,) = root.handlers
         assert type(handler.formatter) is kind
+
+
+def test_configured_secrets_are_redacted_but_not_short_placeholders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_configured_secrets", [])
+    monkeypatch.setattr(logging, "getLogger", lambda name=None: logging.Logger("root"))
+    configure("INFO", ["sk-operators", "sk-operators-second", "none"])
+
+    assert redact("sk-operators-second, sk-operators, none") == "[secret], [secret], none"
+    configure("INFO")
+    assert redact("sk-operators") == "sk-operators"

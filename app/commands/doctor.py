@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 import orjson
 
+from app import logs
 from app.commands.cli import COMMANDS, OperatorCommand
 from app.config import ConfigurationError, check_settings, find_misspelled
 from app.operations.diagnosis import diagnose
@@ -41,6 +42,7 @@ def _findings() -> Iterator[Finding]:
     except ConfigurationError as error:
         yield Finding("settings", "problem", str(error), "Make the folder writable, or set DATA_DIR to another.")
         return
+    logs.configure("WARNING", settings.secrets)
     for problem in problems:
         yield Finding("settings", "problem", problem, "Correct the setting; the service does not start with it.")
     try:

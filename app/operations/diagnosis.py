@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, text
@@ -14,6 +15,7 @@ from app.clock import now
 from app.config import Settings
 from app.counters.values import CountersUnavailable
 from app.feature_settings import LOCAL_EMBEDDERS
+from app.logs import redact_configured
 from app.models import Account, EngineTask, Site, SourceRun
 from app.operations import machine_checks
 from app.operations.machine_checks import Finding, Level
@@ -98,9 +100,10 @@ def diagnose(
         if topic in skipped_topics:
             continue
         try:
-            yield from check()
+            # Servers may send back the keys that they get.
+            yield from (replace(finding, message=redact_configured(finding.message)) for finding in check())
         except Exception as error:  # noqa: BLE001 - a finding, too; the other checks must still run
-            first_line = str(error).strip().partition("\n")[0]
+            first_line = redact_configured(str(error)).strip().partition("\n")[0]
             message = f"The check failed: {first_line or type(error).__name__}"
             yield Finding(topic, "problem", message, "Fix the other problems first, then run this check again.")
 
@@ -358,7 +361,7 @@ def _language_model(runtime: Runtime) -> Iterator[Finding]:
         remedy = "Start it, or correct LLM_URL, LLM_MODEL, LLM_KEY, or LLM_TIMEOUT."
         yield Finding(MODEL_TOPIC, "problem", f"The language model is unavailable: {error}.", remedy)
     else:
-        message = f"{model.name} at {model.host} answers: {answer[:40]!r}."
+        message = f"{model.name} at {model.host} answers: {redact_configured(answer)[:40]!r}."
         yield Finding(MODEL_TOPIC, "ok" if answer else "warning", message)
 
 

@@ -31,7 +31,7 @@ from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
 from tests.email_server import mail_server
 from tests.identity_provider import identity_provider
-from tests.services.asks.model_server import run_model_server, sending
+from tests.services.asks.model_server import run_model_server, sending, writing
 from tests.services.embedding.embedding_server import failing, run_server
 from tests.services.embedding.fastembed_files import SMALL_MODEL, needs_fastembed, put_download
 
@@ -413,7 +413,21 @@ def test_language_model_that_rejects_the_key_is_reported(installation: Tenant) -
     assert status == 1
     assert "responds with status 401" in wrong["language model"]["message"]
     assert "LLM_KEY" in wrong["language model"]["remedy"]
-    assert "a-key" not in str(wrong)
+
+
+def test_keys_that_a_server_sends_back_are_not_printed(installation: Tenant) -> None:
+    key = "sk-of-the-operator"
+    settings = {"DATA_DIR": str(part_of(installation).settings.data_path), "SECRET_KEY": SECRET, "LLM_MODEL": "small"}
+    with run_model_server() as server:
+        for respond in (
+            sending(b"", headers={"Content-Type": f"{'x' * 70}/{key}"}),
+            writing(f"Your authorization header is: Bearer {key}"),
+        ):
+            server.respond = respond
+            result = CliRunner().invoke(doctor, env={**settings, "LLM_URL": server.url, "LLM_KEY": key})
+            (line,) = [line for line in result.output.splitlines() if " language model:" in line]
+            assert "[se" in line
+            assert key[:6] not in result.output
 
 
 def test_missing_packages_of_an_embedder_are_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

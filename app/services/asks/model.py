@@ -18,6 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
+from app.logs import redact_configured
 from app.services.model_server import BearerKey, root_cause
 from backends.servers.waiting import waiting
 
@@ -181,7 +182,9 @@ class LanguageModel:
             )
         if content_type.partition(";")[0].strip().lower() != "text/event-stream":
             # Such as an error inside a 200, or the page of a proxy.
-            raise ModelUnavailable(f"{self.host} responds with {content_type[:80] or 'no type'} instead of a stream")
+            raise ModelUnavailable(
+                f"{self.host} responds with {redact_configured(content_type)[:80] or 'no type'} instead of a stream"
+            )
 
     def _chunks(self, response: requests.Response) -> Iterator[bytes]:
         size = 0
