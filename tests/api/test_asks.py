@@ -12,20 +12,23 @@ from typing import Any
 import pytest
 import time_machine
 from flask import Flask
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from werkzeug.test import TestResponse
 
-from app.models import Ask
+from app.clock import now
+from app.models import Ask, VisitorErasure
 from app.plans import LIMIT_NAMES
 from app.runtime import Runtime
 from app.services.analytics.event_retention import EventMaintenance
+from app.services.analytics.rollups import lock_sites
+from app.services.analytics.visitors import session_visitor
 from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.retrieval import MAX_SOURCE_LENGTH, MAX_SOURCES
 from app.services.asks.slots import MAX_OF_ACCOUNT
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.responses import assert_error, assert_ok
 from tests.services.asks.model_server import (
     STREAM,
@@ -474,6 +477,57 @@ def test_question_that_is_answered_after_its_visitor_was_erased_is_not_stored(
 
     assert events(response)[-1][0] == "done"
     assert count_rows(asking_app) == 0
+
+
+def test_question_that_is_answered_after_its_site_was_removed_is_not_stored(museum: Tenant, asking_app: Flask) -> None:
+    response = ask(museum.search, stream=True)
+    assert_ok(museum.browser.delete(f"/sites/{museum.site_id}?purge=true"))
+
+    assert events(response)[-1][0] == "done"
+    assert count_rows(asking_app) == 0
+
+
+def test_question_is_not_stored_while_its_visitor_is_being_erased(museum: Tenant, asking_app: Flask) -> None:
+    database = asking_app.extensions["runtime"].database
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer")
+    response = ask(museum.search, session_id="one", stream=True)
+    storing = threading.Thread(target=events, args=(response,))
+
+    def is_waiting() -> bool:
+        with database.read() as session:
+            return bool(session.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
+
+    with database.write() as session:
+        lock_sites(session, [museum.site_id])
+        storing.start()
+        eventually(lambda: is_waiting() or not storing.is_alive())
+        visitor = session_visitor(museum.site_id, "one")
+        session.add(VisitorErasure(site_id=museum.site_id, visitor=visitor, erased_at=now()))
+    storing.join()
+
+    assert count_rows(asking_app) == 0
+
+
+def test_waiting_questions_occupy_no_connection_of_the_database(
+    museum: Tenant, asking_app: Flask, model: ModelServer
+) -> None:
+    model.hang()
+    stream = ask(museum.search, stream=True)
+    chunks = stream.iter_encoded()
+    waiting = threading.Thread(target=ask, args=(museum.search,))
+    waiting.start()
+    next(chunks)
+    asked = threading.Thread(target=list, args=(chunks,))
+    asked.start()
+    for _ in range(2):
+        assert model.arrived.acquire(timeout=PATIENCE_SECONDS)
+
+    assert asking_app.extensions["runtime"].database.engine.pool.checkedout() == 0
+
+    model.released.set()
+    for thread in (waiting, asked):
+        thread.join()
 
 
 def test_questions_are_deleted_with_old_searches(museum: Tenant, asking_app: Flask) -> None:

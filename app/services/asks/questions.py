@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode
 from app.models import Ask, Site, VisitorErasure
+from app.services.analytics.rollups import lock_sites
 from app.services.analytics.visitors import session_visitor
 
 MAX_LISTED = 100
@@ -24,7 +25,11 @@ def make_ask_id() -> str:
 
 
 def store_ask(session: Session, ask: Ask) -> None:
-    """Store a question, unless its visitor has been erased since it was asked."""
+    """Store a question, unless its visitor has been erased or its site removed since it was asked."""
+    # The lock keeps both from happening until this transaction ends.
+    lock_sites(session, [ask.site_id])
+    if session.scalar(select(Site.id).where(Site.id == ask.site_id)) is None:
+        return
     if ask.session_id:
         visitor = session_visitor(ask.site_id, ask.session_id)
         erasure = session.get(VisitorErasure, (ask.site_id, visitor))
