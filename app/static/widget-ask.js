@@ -56,7 +56,7 @@ const STYLE = `
   #results:has(#hit-0) + .ask { display: flex; }
   .ask:hover { border-color: var(--accent); }
   .ask b { flex: none; font-weight: 600; }
-  .ask .note { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  .ask .note { min-width: 0; }
   .note { margin: 0; font-size: 13px; color: var(--soft); }
   .panel.asking > :not(.conversation) { display: none !important; }
   .conversation { display: flex; flex: 0 1 auto; flex-direction: column; min-height: 0; }
@@ -303,7 +303,14 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
     const list = view.querySelector(".turns");
     view.querySelector(".follow").hidden = true;
     list.append(article);
-    list.scrollTop = article.offsetTop;
+    let offset = list.scrollTop;
+    // Keeps the question at the top while its answer grows, unless the visitor has scrolled.
+    const scroll = () => {
+      if (list.scrollTop !== offset) return;
+      list.scrollTop = article.offsetTop;
+      offset = list.scrollTop;
+    };
+    scroll();
     heading.focus({ preventScroll: true });
     say(...textNodes("asking"));
     fitPanel();
@@ -317,6 +324,7 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
         wait.remove();
         turn.answer += data.text;
         showText(turn, content);
+        scroll();
       } else if (name === "error") throw new Error(data.message);
       else if (name === "done") {
         if (!data.answered) return "unanswered";
@@ -327,6 +335,7 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
         view.querySelector(".follow").hidden = false;
         say(turn.answer.replace(new RegExp(CITATION, "g"), ""));
         fitPanel();
+        scroll();
         return "";
       }
     }

@@ -276,6 +276,24 @@ def test_follow_up_sends_at_most_three_earlier_questions(visitor: Asker, model: 
     assert {message["content"] for message in messages if message["role"] == "assistant"} == {"It opens at nine."}
 
 
+def test_follow_up_and_its_answer_are_visible_unless_the_visitor_scrolls(visitor: Asker, model: ModelServer) -> None:
+    model.respond = writing(*["The lighthouse opens at nine [1].\n\n"] * 20)
+    visitor.ask()
+    visitor.follow_up(FOLLOW_UPS[0])
+    visitor.wait(lambda: len(visitor.answers()) == 2 and visitor.shown(".follow"), "the answer did not appear")
+    question = visitor.inside("h2")[1]
+    top = visitor.inside(".turns")[0].rect["y"]
+    assert top <= question.rect["y"] < top + 40
+
+    finish = make_gate(model, "It opens [1]. " * 50, "It closes [1]. " * 50)
+    visitor.follow_up(FOLLOW_UPS[1])
+    visitor.wait(lambda: len(visitor.answers()) == 3 and visitor.answers()[2], "the answer did not begin")
+    visitor.driver.execute_script("arguments[0].scrollTop = 0", visitor.inside(".turns")[0])
+    finish()
+    visitor.wait(lambda: visitor.shown(".follow"), "the answer was not completed")
+    assert visitor.driver.execute_script("return arguments[0].scrollTop", visitor.inside(".turns")[0]) == 0
+
+
 def test_view_works_with_the_keyboard_alone(visitor: Asker) -> None:
     from selenium.webdriver.common.keys import Keys
 
