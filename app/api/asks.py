@@ -18,7 +18,7 @@ from app.services.asks.prompt import Turn
 from app.services.sites import get_site
 from app.web.admission import Admission, current_admission
 from app.web.auth import ANY_KEY, MANAGING
-from app.web.callers import current_caller, current_visitor
+from app.web.callers import current_caller, current_visitor, is_unrecorded
 from app.web.event_streams import EVENT_STREAM, socket_of, stream_events, until_disconnected
 from app.web.permissions import choose_searched_site, own_site, reject_other_site
 from app.web.policy import OperationPolicy
@@ -58,7 +58,7 @@ def ask(parameters: dict[str, Any]) -> Response:
         parameters["q"],
         [Turn(turn["q"], turn["answer"]) for turn in parameters["history"]],
         parameters["filters"].strip(),
-        current_visitor(admission, site.id, parameters["session_id"]),
+        None if is_unrecorded() else current_visitor(admission, site.id, parameters["session_id"]),
         _visitor_key(admission, parameters["session_id"]),
     )
     prepared = prepare_ask(current_runtime, site, caller.account.limits, question)

@@ -56,14 +56,14 @@ class Question:
     Attributes:
         history: Earlier questions and answers, oldest first.
         filters: Expression in the engine's syntax that the pages must match; ``""`` for none.
-        visitor: The visitor, as analytics record them.
+        visitor: The visitor, as analytics record them; ``None`` keeps the question out of analytics.
         visitor_key: Key of the visitor's limits, without personal data.
     """
 
     text: str
     history: Sequence[Turn]
     filters: str
-    visitor: Visitor
+    visitor: Visitor | None
     visitor_key: str
 
 
@@ -240,6 +240,8 @@ def _find_hits(runtime: Runtime, site: SiteRecord, question: Question) -> list[b
 
 def _record(runtime: Runtime, site: SiteRecord, ask: PreparedAsk, *, is_answered: bool) -> None:
     visitor = ask.question.visitor
+    if visitor is None:
+        return
     row = Ask(
         id=ask.id,
         site_id=site.id,

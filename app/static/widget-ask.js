@@ -194,7 +194,7 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
 
   const post = (path, body, options) => fetch(BASE + path, {
     method: "POST", credentials: "omit", body: JSON.stringify(body), ...options,
-    headers: { Authorization: `Bearer ${settings.key}`, "Content-Type": "application/json", "X-Search-Channel": "box", "X-Search-Page": location.pathname },
+    headers: { Authorization: `Bearer ${settings.key}`, "Content-Type": "application/json", "X-Search-Channel": "box", "X-Search-Page": location.pathname, ...(!settings.analytics && { "X-Search-Analytics": "false" }) },
   });
 
   async function requestAnswer(question, signal) {
@@ -331,7 +331,8 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
         turns.push(turn);
         content.removeAttribute("aria-busy");
         const canCopy = Boolean(navigator.clipboard); // Only in pages with HTTPS.
-        article.append(...sourceList(turn), make("div", { class: "actions" }, ...(canCopy ? [copyButton(turn)] : []), feedbackButtons(data.ask_id)));
+        const feedback = settings.analytics ? [feedbackButtons(data.ask_id)] : []; // There is feedback only on stored questions.
+        article.append(...sourceList(turn), make("div", { class: "actions" }, ...(canCopy ? [copyButton(turn)] : []), ...feedback));
         view.querySelector(".follow").hidden = false;
         say(turn.answer.replace(new RegExp(CITATION, "g"), ""));
         fitPanel();

@@ -97,6 +97,11 @@ def _page(req: Request) -> str | None:
     return path if is_specific and len(path) <= MAX_PAGE_LENGTH and path.isprintable() else None
 
 
+def is_unrecorded() -> bool:
+    """Whether the request's headers keep it out of analytics, as a search box does on a preview of pages."""
+    return request.headers.get("X-Search-Analytics", "").strip().lower() == "false"
+
+
 def agent_visitor() -> Visitor:
     """Return the anonymous visitor of an agent's search."""
     return Visitor(None, None, AGENT)
@@ -109,7 +114,7 @@ def typing_visitor(admission: Admission, site_id: int) -> Visitor | None:
         site_id: The searched site.
     """
     caller = admission.known_caller
-    if caller.is_preview or request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
+    if caller.is_preview or is_unrecorded():
         return None
     session_id = request.headers.get("X-Search-Session", "").strip()
     if not (0 < len(session_id) <= MAX_SESSION_LENGTH and session_id.isprintable()):

@@ -397,6 +397,16 @@ def test_feedback_is_counted_once_per_question(museum: Tenant) -> None:
     assert (counts["questions"], counts["answered"], counts["helpful"], counts["unhelpful"]) == (1, 1, 1, 0)
 
 
+def test_question_with_the_header_of_searches_stays_out_of_analytics_and_counts(museum: Tenant) -> None:
+    museum.set_plan("pro", asks_per_day=1)
+    header = {"X-Search-Analytics": "false"}
+    ask_id = assert_ok(museum.public.post("/v1/ask", json={"q": QUESTION}, headers=header))["ask_id"]
+
+    assert report(museum)["questions"] == 0
+    assert_error(museum.public.post(f"/v1/ask/{ask_id}/feedback", json={"helpful": True}), 404, "ask_not_found")
+    assert_error(ask(museum.public), 429, "rate_limit_exceeded")
+
+
 def test_feedback_on_another_sites_question_is_a_404(museum: Tenant) -> None:
     ask_id = assert_ok(ask(museum.public))["ask_id"]
     other = register_tenant(museum.app, "bob@example.com")

@@ -294,6 +294,14 @@ def test_follow_up_and_its_answer_are_visible_unless_the_visitor_scrolls(visitor
     assert visitor.driver.execute_script("return arguments[0].scrollTop", visitor.inside(".turns")[0]) == 0
 
 
+def test_box_without_analytics_asks_unrecorded_and_offers_no_feedback(asker: Asker, museum: Customer) -> None:
+    asker.open(museum.base_url, museum.public_key, analytics="false")
+    asker.ask()
+    assert report(museum)["questions"] == 0
+    assert asker.answers() == ["It opens at nine1."]
+    assert [button.accessible_name for button in asker.shown(".actions button")] == ["Copy"]
+
+
 def test_view_works_with_the_keyboard_alone(visitor: Asker) -> None:
     from selenium.webdriver.common.keys import Keys
 
