@@ -1,7 +1,8 @@
 """The text that a model writes, made safe while it arrives: plain text with valid source numbers.
 
 No link, image, or HTML element of the model's making is left. A URL stays only if one of the sources contains it. Code
-between backticks keeps its angle brackets and square brackets, since it is shown as code.
+between backticks keeps its angle brackets and square brackets, since it is shown as code. Outside code, headings and
+emphasis lose their marks, and all items of lists begin with a hyphen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ MAX_WORD = 2_000
 _UNIT_END = re.compile(r"\n|[.!?:;](?:\[[\d, ]+\])*[ \t]+|[。！？](?:\[[\d, ]+\])*")
 _FENCE = re.compile(r"[ \t]*```")
 _CODE = re.compile(r"(`+[^`\n]+`+)")
+_LINE_START = re.compile(r"([ \t]*)(?:(#{1,6})|[*•])[ \t]+")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])")
 _LINK = re.compile(r"(!?)\[([^\[\]]*)\]\((?:[^()\n]|\([^()\n]*\))*\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->|<![^<>]*>|<\?[^<>]*>", re.DOTALL)
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?]|\Z)")
@@ -90,12 +93,15 @@ class PlainText:
         return self._in_fence or is_open or bool(_FENCE.match(text))
 
     def _clean(self, unit: str) -> str:
-        is_fence = self._at_line_start and bool(_FENCE.match(unit))
+        was_at_line_start = self._at_line_start
+        is_fence = was_at_line_start and bool(_FENCE.match(unit))
         self._at_line_start = unit.endswith("\n") or (self._at_line_start and not unit)
         if is_fence:
             self._in_fence = not self._in_fence
         if is_fence or self._in_fence:
             return _URL.sub(self._keep_known_url, unit)
+        if was_at_line_start and (start := _LINE_START.match(unit)):
+            unit = _line_start(start) + unit[start.end() :]
         parts = _CODE.split(unit)
         # Every second part is code.
         return "".join(
@@ -110,7 +116,7 @@ class PlainText:
         return _LINK_MIDDLE.sub("] ", _TAG_START.sub("< ", text))
 
     def _remove_markup(self, text: str) -> str:
-        text = _LINK.sub(_link_text, text).replace("**", "")
+        text = _EMPHASIS.sub(r"\1", _LINK.sub(_link_text, text).replace("**", ""))
         text = _NUMBERS.sub(self._keep_valid_numbers, text)
         return _TAG.sub("", _URL.sub(self._keep_known_url, text))
 
@@ -126,6 +132,11 @@ class PlainText:
         self._has_source = True
         space = match[0][: match[0].index("[")]
         return space + "".join(f"[{number}]" for number in valid)
+
+
+def _line_start(match: re.Match[str]) -> str:
+    """Return the beginning of a heading or of an item as the box shows it: ``"  * " -> "  - "``, ``"## " -> ""``."""
+    return "" if match[2] else f"{match[1]}- "
 
 
 def _link_text(match: re.Match[str]) -> str:
