@@ -39,6 +39,13 @@ CHECK_SECONDS = 20.0
 MAX_RETRY_SECONDS = 60
 RETRY_SECONDS = 5
 _DONE = b"[DONE]"
+_REASONS = {
+    401: " (it rejects LLM_KEY)",
+    403: " (LLM_KEY may not use the model)",
+    404: " (it has no model LLM_MODEL, or LLM_URL has a wrong path)",
+    429: " (too many questions, or no credit)",
+}
+"""What a status means for the operator."""
 
 MODEL_SECONDS = Histogram(
     "ask_model_seconds",
@@ -83,11 +90,14 @@ class LanguageModel:
     def check(self) -> str:
         """Ask one short question, and return the answer. Takes at most :data:`CHECK_SECONDS`.
 
+        The first words may arrive in all of that time, because some servers load a model with its first question.
+
         Raises:
             ModelUnavailable: The model does not answer.
         """
-        timeout_seconds = min(CHECK_SECONDS, self.timeout_seconds)
-        return "".join(self._write([{"role": "user", "content": "Reply with the word yes."}], timeout_seconds)).strip()
+        seconds = min(CHECK_SECONDS, self.timeout_seconds)
+        question = {"role": "user", "content": "Reply with the word yes."}
+        return "".join(self._write([question], seconds, seconds)).strip()
 
     def write(self, messages: Sequence[Message]) -> Generator[str]:
         """Yield the pieces of the model's answer to a chat, as they arrive, and ``""`` each second without text.
@@ -99,13 +109,13 @@ class LanguageModel:
         """
         began = time.monotonic()
         try:
-            yield from self._write(messages, self.timeout_seconds)
+            yield from self._write(messages, self.timeout_seconds, self.timeout_seconds * FIRST_TEXT_SHARE)
         except ModelUnavailable:
             MODEL_FAILURES.inc()
             raise
         MODEL_SECONDS.observe(time.monotonic() - began)
 
-    def _write(self, messages: Sequence[Message], timeout_seconds: float) -> Generator[str]:
+    def _write(self, messages: Sequence[Message], timeout_seconds: float, first_seconds: float) -> Generator[str]:
         began = time.monotonic()
         # Neither a maximum number of tokens nor a temperature, because some models reject them.
         body = orjson.dumps({"model": self.name, "messages": list(messages), "stream": True})
@@ -120,14 +130,16 @@ class LanguageModel:
         length = 0
         try:
             while True:
-                until = deadline if length else began + timeout_seconds * FIRST_TEXT_SHARE
+                until = deadline if length else began + first_seconds
                 remaining = until - time.monotonic()
                 try:
                     with waiting():
                         piece = pieces.get(timeout=max(0.0, min(remaining, WAITING_SECONDS)))
                 except Empty:
                     if remaining <= WAITING_SECONDS:
-                        raise ModelUnavailable(f"{self.host} does not respond in time") from None
+                        seconds = timeout_seconds if length else first_seconds
+                        what = "did not complete its answer" if length else "wrote nothing"
+                        raise ModelUnavailable(f"{self.host} {what} within {seconds:g} seconds") from None
                     yield ""
                     continue
                 if piece is None:
@@ -178,7 +190,8 @@ class LanguageModel:
         status, content_type = response.status_code, response.headers.get("Content-Type", "")
         if status != 200:
             raise ModelUnavailable(
-                f"{self.host} responds with status {status}", _retry_seconds(response.headers.get("Retry-After", ""))
+                f"{self.host} responds with status {status}{_REASONS.get(status, '')}",
+                _retry_seconds(response.headers.get("Retry-After", "")),
             )
         if content_type.partition(";")[0].strip().lower() != "text/event-stream":
             # Such as an error inside a 200, or the page of a proxy.

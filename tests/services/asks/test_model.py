@@ -128,7 +128,10 @@ def test_error_status_is_reported_and_not_retried_or_redirected(
 ) -> None:
     server.respond = sending(b"{}", status=status, headers={"Location": server.url + "/elsewhere"})
 
-    assert str(failure(model)).endswith(f"responds with status {status}")
+    reasons = {401: "rejects LLM_KEY", 403: "LLM_KEY may not", 404: "no model LLM_MODEL", 429: "no credit"}
+    message = str(failure(model))
+    assert f"responds with status {status}" in message
+    assert reasons.get(status, "") in message
     assert len(server.requests) == 1
 
 
@@ -160,14 +163,22 @@ def test_first_words_must_arrive_in_half_of_the_time(server: ModelServer) -> Non
     server.hang()
     slow = LanguageModel(server.url, "small", KEY, 0.2)
 
-    assert "in time" in str(failure(slow))
+    assert "wrote nothing within 0.1 seconds" in str(failure(slow))
+
+
+def test_check_waits_for_the_first_words_all_of_its_time(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "CHECK_SECONDS", 0.2)
+    server.hang()
+
+    with pytest.raises(ModelUnavailable, match=r"wrote nothing within 0\.2 seconds"):
+        LanguageModel(server.url, "small", KEY, 30).check()
 
 
 def test_answer_must_be_complete_in_time(server: ModelServer) -> None:
     server.hang(event("It opens "))
     slow = LanguageModel(server.url, "small", KEY, 0.4)
 
-    assert "in time" in str(failure(slow))
+    assert "did not complete its answer within 0.4 seconds" in str(failure(slow))
 
 
 def test_server_that_cannot_be_reached_fails_without_its_url() -> None:

@@ -33,7 +33,10 @@ def split(text: str, size: int) -> str:
         ("- one [1]\n- two [2]\n\nThe end [3].", "- one [1]\n- two [2]\n\nThe end [3]."),
         ("This is **important** [1].", "This is important [1]."),
         ("Open *Keys*, and choose *Create a key* [1].", "Open Keys, and choose Create a key [1]."),
-        ("***Keys*** [1]: 2 * 3 * 4, a*b*c, *args, and `*a* b` [2].", "Keys [1]: 2 * 3 * 4, a*b*c, *args, and `*a* b` [2]."),
+        (
+            "***Keys*** [1]: 2 * 3 * 4, a*b*c, *args, and `*a* b` [2].",
+            "Keys [1]: 2 * 3 * 4, a*b*c, *args, and `*a* b` [2].",
+        ),
         ("* one *and* two [1]\n  * three [2]\n\u2022 four", "- one and two [1]\n  - three [2]\n- four"),
         ("## Set up #1\n\nOpen it [1]. # Not a heading", "Set up #1\n\nOpen it [1]. # Not a heading"),
         ("```\n# comment\n* star\n```\n[1]", "```\n# comment\n* star\n```\n[1]"),
