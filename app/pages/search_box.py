@@ -11,11 +11,13 @@ from flask import Response, make_response, request
 from sqlalchemy.orm import Session
 
 from app.models import Site
+from app.operations.asks import can_ask
 from app.operations.keys import BOX_KEY, create_key
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.access import keys
+from app.services.access.credentials import site_record
 from app.services.access.engine_keys import preview_key
 from app.services.indexing.stored_documents import newest_rows, read_stored
 from app.services.search.preview import frequent_queries
@@ -89,6 +91,7 @@ def show_box(site_id: int) -> Response:
         key = keys.find_box_key(session, site.id)
         sighting = keys.find_sighting(session, site.id)
         query = _first_query(session, site)
+        asks = can_ask(runtime(), site_record(site), current_caller().account.limits)
     return make_response(
         render(
             "box.html",
@@ -96,7 +99,7 @@ def show_box(site_id: int) -> Response:
             key=key,
             seen=sighting,
             query=query,
-            client_info=_preview_info(site),
+            client_info=_preview_info(site, asks=asks),
             base_url=base_url(),
             texts=TEXTS,
             **box_options(),
@@ -113,7 +116,7 @@ def _first_query(session: Session, site: Site) -> str:
     return " ".join(titles[0].split()[:MAX_QUERY_WORDS]) if titles else ""
 
 
-def _preview_info(site: Site) -> dict[str, Any]:
+def _preview_info(site: Site, *, asks: bool) -> dict[str, Any]:
     """Return the connection details that the preview's search box uses instead of ``GET /v1/client-info``.
 
     The key in it works on this page even if the box's public key is restricted to the site's own pages.
@@ -121,6 +124,7 @@ def _preview_info(site: Site) -> dict[str, Any]:
     key = preview_key(site.account_id, site.id, site.public_epoch, runtime().settings.secret_key)
     return {
         "active": site.active,
+        "ask": asks,
         "engine_host": f"{base_url()}/engine",
         "engine_public_key": key,
         "index": site.index,

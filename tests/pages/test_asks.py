@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,12 @@ class TestSettings:
         person.go(results_page(tenant))
         card = person.page.one("section", aria_labelledby="ask-title")
         assert "checked" in card.one("input", id="ask").attributes
-        assert card.one("input", id="ask_instructions").attributes["value"] == "Call us the House of Clocks."
-        assert card.one("input", id="ask_instructions").attributes["maxlength"] == "500"
+        assert card.one("textarea", id="ask_instructions").text == "Call us the House of Clocks."
+        assert card.one("textarea", id="ask_instructions").attributes["maxlength"] == "500"
         assert "includes 20 questions a day" in card.text
         assert "no IP address, session, or key" in card.text
-        assert "/docs/ask#what-is-sent-where-and-what-is-stored" in [link.attributes["href"] for link in card.all("a")]
+        links = [link.attributes["href"] for link in card.all("a")]
+        assert links == [f"/sites/{tenant.site_id}/box", "/docs/ask#what-is-sent-where-and-what-is-stored"]
         assert "403 ask_disabled" in card.text
         assert banner(person) == ""
 
@@ -120,6 +122,30 @@ class TestSettings:
         path = f"/sites/{tenant.site_id}/search-settings/preview"
         preview = assert_ok(tenant.private.post(path, json={"settings": {"ask": True}, "queries": ["museum"]}))
         assert preview["warnings"] == [warning]
+
+
+class TestSearchBox:
+    """The preview of the search box."""
+
+    def test_preview_has_the_button_where_visitors_can_ask(self, person: Person, tenant: Tenant) -> None:
+        box = f"/sites/{tenant.site_id}/box"
+
+        def preview() -> tuple[bool, str]:
+            section = person.go(box).one("section", id="try-it")
+            return json.loads(section.attributes["data-client-info"])["ask"], section.one("div", class_="seen").text
+
+        asks, text = preview()
+        assert not asks
+        assert "Ask" not in text
+
+        change(tenant, ask=True)
+        asks, text = preview()
+        assert asks
+        assert "count toward your plan." in text
+        restricted = {"name": "public", "expires_at": None, "allowed_origins": ["https://www.example.com"]}
+        path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['public']['id']}"
+        assert_ok(tenant.browser.put(path, json=restricted))
+        assert "have no answer here, because the key is restricted to your own pages." in preview()[1]
 
 
 class TestPlans:
