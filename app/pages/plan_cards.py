@@ -27,7 +27,7 @@ _TICKS = (
     ("keys", "API key", ""),
     ("requests_per_minute", "request", " a minute"),
 )
-_ASKS_TICK = ("asks_per_day", "answered question", " a day")
+_ASKS_TICK = ("asks_per_day", "AI question", " a day")
 
 
 UPGRADE = "Upgrade"

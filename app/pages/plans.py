@@ -112,7 +112,7 @@ ROWS = (
     ("keys", "API keys"),
     ("requests_per_minute", "Requests per minute"),
     ("requests_per_day", "Requests per day"),
-    ("asks_per_day", "Answered questions per day"),
+    ("asks_per_day", "AI questions per day (Ask)"),
 )
 """Limits and their labels, in display order."""
 
@@ -135,6 +135,7 @@ def show_plans() -> str:
         plan="" if account is None else plan_title(account.plan),
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
         meters=meters,
+        has_language_model=current_runtime.language_model is not None,
         can_upgrade=any(card.action is not None and card.action.text == UPGRADE for card in cards),
         is_open=current_runtime.settings.registration,
     )

@@ -76,7 +76,7 @@ def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> I
 
 def _describe_questions(site_name: str, items: Sequence[InboxItem]) -> str:
     asked = ", ".join(f"“{item.query}” ({_how_many(item, 'question')})" for item in items)
-    return f"Visitors of {site_name} asked {asked}, and no page says it."
+    return f"Visitors of {site_name} asked {asked}, but no page answers {'it' if len(items) == 1 else 'them'}."
 
 
 def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:

@@ -155,19 +155,20 @@ class TestPlans:
         self, app: Flask, passer_by: Person
     ) -> None:
         text = passer_by.go("/plans").text
-        assert "Answered questions per day" in text
+        assert "AI questions per day (Ask)" in text
+        assert "What is an AI question?" in text
         cards = {
             card.one("h2").text: [tick.text for tick in card.one("ul").all("li")]
             for card in passer_by.page.all("li", class_="plan")
         }
-        assert [any("answered question" in tick for tick in ticks) for ticks in cards.values()] == [
+        assert [any("AI question" in tick for tick in ticks) for ticks in cards.values()] == [
             False, True, True, True, True,
         ]  # fmt: skip
-        assert "20 answered questions a day" in cards["Starter"]
-        assert "Unlimited answered questions" in cards["Business"]
+        assert "20 AI questions a day" in cards["Starter"]
+        assert "Unlimited AI questions" in cards["Business"]
 
         app.extensions["runtime"].language_model = None
-        assert "nswered question" not in passer_by.go("/plans").text
+        assert "AI question" not in passer_by.go("/plans").text
 
     def test_questions_of_the_day_have_a_meter_and_a_to_do_item_at_the_limit(
         self, app: Flask, person: Person, tenant: Tenant
@@ -259,7 +260,9 @@ class TestInbox:
     ) -> None:
         person.go(f"/api/analytics/inbox?site_id={tenant.site_id}")
         rows = [row.text for row in person.page.one("ol", class_="rows inbox").all("li")]
-        assert rows[0].startswith("is a dog allowed? No answer 1 visitor asked this, and no page says it (1 question).")
+        assert rows[0].startswith(
+            "is a dog allowed? No answer 1 visitor asked this, but no page answers it (1 question)."
+        )
         assert "As a search, it finds nothing." in rows[0]
         assert len(rows) == 2
 
@@ -288,7 +291,7 @@ class TestInbox:
         assert "selected" in person.page.one("select", id="word").all("option")[0].attributes
 
     def test_question_can_be_ignored_and_is_a_to_do_item(self, person: Person, tenant: Tenant) -> None:
-        todo = "asked “is a dog allowed?” (1 visitor), “is parking free?” (1 visitor), and no page says it."
+        todo = "asked “is a dog allowed?” (1 visitor), “is parking free?” (1 visitor), but no page answers them."
         assert todo in person.go("/dashboard").one("ul", class_="todos").text
 
         person.go(f"/api/analytics/inbox?site_id={tenant.site_id}")
@@ -310,7 +313,7 @@ class TestOperator:
         operator.call("POST", form.attributes["action"], data=filled(form))
         assert operator.response.status_code == 200
         assert len(model.requests) == 1
-        assert "small at 127.0.0.1" in operator.page.text
+        assert "small at 127.0.0.1" in operator.page.all("tbody")[0].all("tr")[0].text
 
         model.respond = sending(b"no", status=401)
         operator.call("POST", form.attributes["action"], data=filled(form))

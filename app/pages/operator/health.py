@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.operations.diagnosis import MODEL_TOPIC, SLOW_TOPICS, diagnose
+from app.operations.machine_checks import Finding
 from app.pages.layout import render
 from app.pages.operator.access import for_operators
 from app.runtime import runtime
@@ -21,6 +22,11 @@ def check_model() -> str:
     return _page(SLOW_TOPICS - {MODEL_TOPIC})
 
 
+def _order(finding: Finding) -> tuple[int, bool]:
+    """Return the key for sorting: problems first, and the requested check of the model before others of its level."""
+    return ("problem", "warning", "ok").index(finding.level), finding.topic != MODEL_TOPIC
+
+
 def _page(skipped_topics: frozenset[str]) -> str:
     current_runtime = runtime()
     findings = list(diagnose(current_runtime.settings, current_runtime, skipped_topics=skipped_topics))
@@ -32,7 +38,7 @@ def _page(skipped_topics: frozenset[str]) -> str:
         "operator_health.html",
         dependencies=current_runtime.health.probe_results,
         missing_indexes=len(current_runtime.health.missing_indexes),
-        findings=sorted(findings, key=lambda finding: ("problem", "warning", "ok").index(finding.level)),
+        findings=sorted(findings, key=_order),
         engines=engines,
         queues=queues,
         failed_runs=failed_runs,
