@@ -265,6 +265,11 @@ class TestInbox:
         )
         assert "As a search, it finds nothing." in rows[0]
         assert len(rows) == 2
+        person.follow("is a dog allowed?")
+        assert "Asked as a question 1 time since" in person.page.text
+        person.go(f"/api/analytics/query?site_id={tenant.site_id}&q={QUESTION}")
+        assert "Asked as a question" not in person.page.text
+        person.go(f"/api/analytics/inbox?site_id={tenant.site_id}")
 
         person.follow("Pin a page")
         person.go(person.page.one("form", role="search").attributes["action"] + "?q=is a dog allowed?&find=rules")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -27,6 +27,7 @@ from app.services.analytics.examples import find_site_with_examples, remove_exam
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
+from app.services.asks.open_questions import list_open_questions
 from app.services.asks.questions import AskReport, find_asks
 from app.services.collections import MAX_COLLECTIONS
 from app.services.inbox import CurrentResult, search_now
@@ -237,6 +238,8 @@ def show_query() -> str | Response:
     with current_runtime.database.read() as session:
         report = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
         ignored = inbox.is_ignored(session, site.id, query)
+        since = datetime.combine(choice.first, time(), UTC)
+        question = list_open_questions(session, site.id, since).get(query)
         record = load_site_record(session, site)
     result: CurrentResult | None = None
     problem = None
@@ -250,6 +253,7 @@ def show_query() -> str | Response:
         site=site,
         query=query,
         report=report,
+        question=question,
         figures=make_query_figures(report, None if result is None else result.total),
         chart=draw_chart(report.series),
         result=result,
