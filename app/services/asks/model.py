@@ -119,7 +119,7 @@ class LanguageModel:
         began = time.monotonic()
         # Neither a maximum number of tokens nor a temperature, because some models reject them.
         body = orjson.dumps({"model": self.name, "messages": list(messages), "stream": True})
-        pieces: SimpleQueue[str | ModelUnavailable | None] = SimpleQueue()
+        pieces: SimpleQueue[str | Exception | None] = SimpleQueue()
         request = _Request()
         # A thread, because the requests library has no timeout for DNS lookups or for responses that arrive byte by
         # byte. A daemon, because a DNS lookup that hangs must not keep a process from ending.
@@ -144,7 +144,7 @@ class LanguageModel:
                     continue
                 if piece is None:
                     return
-                if isinstance(piece, ModelUnavailable):
+                if isinstance(piece, Exception):
                     raise piece
                 length += len(piece)
                 if length > MAX_ANSWER_LENGTH or time.monotonic() > deadline:
@@ -154,7 +154,7 @@ class LanguageModel:
             # Also if the visitor disconnects: closing the connection ends the work of most servers.
             request.cancel()
 
-    def _read(self, body: bytes, pieces: SimpleQueue[str | ModelUnavailable | None], request: _Request) -> None:
+    def _read(self, body: bytes, pieces: SimpleQueue[str | Exception | None], request: _Request) -> None:
         """Put the pieces of the answer into the queue, and ``None`` or the failure after them."""
         try:
             with (
@@ -170,7 +170,7 @@ class LanguageModel:
             pieces.put(None)
         except (requests.RequestException, HTTPError, OSError) as error:
             pieces.put(ModelUnavailable(f"{self.host} does not respond: {root_cause(error)}"))
-        except ModelUnavailable as error:
+        except Exception as error:  # noqa: BLE001 - raised by the thread that reads the pieces
             pieces.put(error)
         finally:
             self._free_threads.release()

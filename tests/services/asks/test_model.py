@@ -187,6 +187,12 @@ def test_server_that_cannot_be_reached_fails_without_its_url() -> None:
     assert "a-secret-path" not in str(failure(away))
 
 
+def test_unexpected_error_is_raised_immediately(server: ModelServer) -> None:
+    """Instead of ending the thread silently, while the visitor waits for the rest of the time."""
+    with pytest.raises(ValueError, match="Invalid header value"):
+        list(LanguageModel(server.url, "small", "not a\nheader", PATIENCE_SECONDS).write(MESSAGES))
+
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 CLOSING_HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
