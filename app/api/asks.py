@@ -82,9 +82,10 @@ def ask(parameters: dict[str, Any]) -> Response:
 @blp.response(200, SuccessSchema)
 def send_feedback(feedback: dict[str, Any], ask_id: str) -> dict[str, Any]:
     """Record whether an answer was helpful. Later feedback replaces earlier feedback."""
-    site_id = own_site(current_caller()).id
+    caller = current_caller()
+    site_id = own_site(caller).id if caller.kind != "private" else caller.only_site_id
     with runtime().database.write() as session:
-        questions.store_feedback(session, site_id, ask_id, **feedback)
+        questions.store_feedback(session, caller.account.id, site_id, ask_id, **feedback)
     return {"success": True}
 
 

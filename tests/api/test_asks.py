@@ -39,6 +39,7 @@ from tests.services.asks.model_server import (
     sending,
     writing,
 )
+from tests.shared_servers import database_away
 
 QUESTION = "When does the museum open on Sundays?"
 KEY = "sk-a-key-of-the-operator"
@@ -407,12 +408,32 @@ def test_question_with_the_header_of_searches_stays_out_of_analytics_and_counts(
     assert_error(ask(museum.public), 429, "rate_limit_exceeded")
 
 
+def test_private_key_sends_feedback_on_questions_to_all_sites_of_its_account(museum: Tenant) -> None:
+    site = {"name": "Library", "url": "https://library.example/"}
+    site_id = assert_ok(museum.browser.post("/sites", json=site), 201)["site"]["id"]
+    assert_ok(museum.private.put(f"/sites/{site_id}/search-settings", json={"ask": True}))
+    ask_id = assert_ok(ask(museum.private, site_id=site_id))["ask_id"]
+
+    path = f"/v1/ask/{ask_id}/feedback"
+    key = {"name": "One site", "type": "private", "site_only": True}
+    token = assert_ok(museum.browser.post(f"/api/sites/{museum.site_id}/keys", json=key), 201)["api_key"]
+    for client in (museum.search, ApiClient(museum.app, token)):
+        assert_error(client.post(path, json={"helpful": True}), 404, "ask_not_found")
+    assert_ok(museum.private.post(path, json={"helpful": True}))
+
+
 def test_feedback_on_another_sites_question_is_a_404(museum: Tenant) -> None:
     ask_id = assert_ok(ask(museum.public))["ask_id"]
     other = register_tenant(museum.app, "bob@example.com")
 
-    response = other.public.post(f"/v1/ask/{ask_id}/feedback", json={"helpful": True})
-    assert_error(response, 404, "ask_not_found")
+    for client, id in (
+        (other.public, ask_id),
+        (other.private, ask_id),
+        (museum.public, "%00"),
+        (museum.public, "ask_"),
+    ):
+        response = client.post(f"/v1/ask/{id}/feedback", json={"helpful": True})
+        assert_error(response, 404, "ask_not_found")
     long = {"helpful": True, "reason": "x" * 501}
     assert_error(museum.public.post(f"/v1/ask/{ask_id}/feedback", json=long), 400, "validation_failed", field="reason")
 
@@ -517,6 +538,22 @@ def test_question_is_not_stored_while_its_visitor_is_being_erased(museum: Tenant
     storing.join()
 
     assert count_rows(asking_app) == 0
+
+
+def test_answer_arrives_although_the_question_cannot_be_recorded(museum: Tenant, asking_app: Flask) -> None:
+    before = value(scrape(asking_app), "ask_questions_total", outcome="not_recorded")
+    response = ask(museum.search, stream=True)
+
+    with database_away(asking_app):
+        *_, (last, done) = events(response)
+
+    assert (last, done["answered"]) == ("done", True)
+    assert value(scrape(asking_app), "ask_questions_total", outcome="not_recorded") == before + 1
+    feedback = museum.search.post(f"/v1/ask/{done['ask_id']}/feedback", json={"helpful": True})
+    assert_error(feedback, 404, "ask_not_found")
+    assert report(museum)["questions"] == 0
+    for _ in range(MAX_OF_ACCOUNT + 1):
+        assert_ok(ask(museum.search))
 
 
 def test_waiting_questions_occupy_no_connection_of_the_database(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from app.errors import ApiError, ErrorCode
 from app.models import Ask, Site, VisitorErasure
 from app.services.analytics.rollups import lock_sites
 from app.services.analytics.visitors import session_visitor
+from app.services.sites import listed
 
 MAX_LISTED = 100
 """Maximum number of unanswered questions in a report."""
+_ASK_ID = re.compile(r"ask_[0-9a-f]{32}")
 
 
 def make_ask_id() -> str:
@@ -38,16 +41,23 @@ def store_ask(session: Session, ask: Ask) -> None:
     session.add(ask)
 
 
-def store_feedback(session: Session, site_id: int, ask_id: str, *, helpful: bool, reason: str | None) -> None:
+def store_feedback(
+    session: Session, account_id: int, site_id: int | None, ask_id: str, *, helpful: bool, reason: str | None
+) -> None:
     """Store a visitor's feedback on an answer; it replaces earlier feedback.
+
+    Args:
+        site_id: The site that was asked; ``None`` for any site of the account.
 
     Raises:
         ApiError: 404.
     """
-    changed = session.execute(
-        update(Ask).where(Ask.id == ask_id, Ask.site_id == site_id).values(helpful=helpful, reason=reason)
-    )
-    if not changed.rowcount:  # type: ignore[attr-defined]
+    sites = select(Site.id).where(listed(account_id))
+    if site_id is not None:
+        sites = sites.where(Site.id == site_id)
+    change = update(Ask).where(Ask.id == ask_id, Ask.site_id.in_(sites)).values(helpful=helpful, reason=reason)
+    is_id = _ASK_ID.fullmatch(ask_id) is not None  # PostgreSQL rejects text with NUL.
+    if not (is_id and session.execute(change).rowcount):  # type: ignore[attr-defined]
         raise ApiError(ErrorCode.ASK_NOT_FOUND, "Question not found.")
 
 
