@@ -33,9 +33,11 @@ from app.counters.values import CountersUnavailable
 from app.crawl.fetch.unexpected import UNEXPECTED_ERRORS
 from app.crawl.sources.runs import ENDED_RUNS, count_waiting
 from app.models import Account, Site
+from app.operations.asks import ASKS
 from app.plans import QUOTA_REJECTIONS
 from app.runtime import Runtime, runtime
 from app.services.analytics.events import LOST_EVENTS
+from app.services.asks.model import MODEL_FAILURES, MODEL_SECONDS
 from app.services.embedding.embedder import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_NOT_ASKED, ENGINE_SECONDS
 from app.services.health import DATABASE
@@ -58,7 +60,7 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, ENGINE_NOT_ASKED, COUNTER_STORE_SECONDS,
     COUNTER_STORE_FAILURES, QUOTA_REJECTIONS, LOST_EVENTS, ENDED_RUNS, UNEXPECTED_ERRORS, EMBEDDER_SECONDS,
-    EMBEDDER_FAILURES, MIXED_SEARCHES,
+    EMBEDDER_FAILURES, MIXED_SEARCHES, ASKS, MODEL_SECONDS, MODEL_FAILURES,
 )  # fmt: skip
 """All counts of processes. No label identifies a customer."""
 _ENDED = "ended"

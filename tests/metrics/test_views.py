@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import requests
 from flask import Flask
+from prometheus_client import REGISTRY, Counter, Histogram
 from werkzeug.test import TestResponse
 
-from app.metrics import serve_processes
+from app.metrics import COUNTED, serve_processes
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import has, samples_of
@@ -28,6 +29,12 @@ HEADERS_OF_PROXIES = (
 
 def metrics(app: Flask, token: str | None = None, address: str = "127.0.0.1", **headers: str) -> TestResponse:
     return ApiClient(app, token).get("/metrics", headers=headers, environ_overrides={"REMOTE_ADDR": address})
+
+
+def test_every_count_of_the_service_is_exported() -> None:
+    made = {each for each in REGISTRY._collector_to_names if isinstance(each, Counter | Histogram)}
+
+    assert made == set(COUNTED)
 
 
 def test_metrics_response_is_in_prometheus_format(app: Flask) -> None:
