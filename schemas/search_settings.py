@@ -255,8 +255,8 @@ class SearchSettingsSchema(BodySchema):
         load_default=False,
         metadata={
             "title": "Meaning",
-            "description": "Whether hits for queries that are sentences are ranked by meaning as well as by words, if "
-            "the operator has set up an embedder.",
+            "description": "Whether hits for queries that are sentences are ranked, and the sources of Ask chosen, by "
+            "meaning as well as by words, if the operator has set up an embedder.",
         },
     )
 
