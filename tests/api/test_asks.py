@@ -422,6 +422,18 @@ def test_private_key_sends_feedback_on_questions_to_all_sites_of_its_account(mus
     assert_ok(museum.private.post(path, json={"helpful": True}))
 
 
+def test_question_whose_visitor_leaves_is_not_stored_but_counts(museum: Tenant, model: ModelServer) -> None:
+    museum.set_plan("pro", asks_per_day=1)
+    model.hang()
+    response = ask(museum.public, stream=True)
+    assert next(response.iter_encoded()).startswith(b"event: sources\n")
+
+    response.close()
+
+    assert report(museum)["questions"] == 0
+    assert_error(ask(museum.public), 429, "rate_limit_exceeded")
+
+
 def test_feedback_on_another_sites_question_is_a_404(museum: Tenant) -> None:
     ask_id = assert_ok(ask(museum.public))["ask_id"]
     other = register_tenant(museum.app, "bob@example.com")
