@@ -22,6 +22,7 @@ from app.runtime import Runtime
 from app.services.analytics.event_retention import EventMaintenance
 from app.services.analytics.rollups import lock_sites
 from app.services.analytics.visitors import session_visitor
+from app.services.asks import retrieval
 from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.retrieval import MAX_SOURCE_LENGTH, MAX_SOURCES
 from app.services.asks.slots import MAX_OF_ACCOUNT
@@ -624,6 +625,27 @@ def test_hostile_page_stays_one_bounded_source(museum: Tenant, model: ModelServe
     prompt = model.requests[-1][1]["messages"][-1]["content"]
     assert prompt.count("<source ") == prompt.count("</source>") == len(answer["sources"]) == MAX_SOURCES
     assert len(prompt) < MAX_SOURCES * (MAX_SOURCE_LENGTH + 300)
+
+
+def test_long_titles_are_shortened(museum: Tenant, model: ModelServer) -> None:
+    title = "Museum open on Sundays " * 1_000
+    section = {"title": "Opening hours on Sundays " * 20, "anchor": "a", "level": 2, "start": 0}
+    museum.index(page(id="hours", title=title, content="The museum opens at ten.", sections=[section]))
+
+    (source,) = assert_ok(ask(museum.search))["sources"]
+
+    assert source["title"] == f"{title[:200]}… › {section['title'][:200]}…"
+    assert len(model.requests[-1][1]["messages"][-1]["content"]) < 700
+
+
+def test_only_the_first_pages_are_read_if_they_are_long(museum: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "On Sundays, the museum opens at ten."
+    museum.index(*(page(id=str(number), title=f"Hall {number}", content=text) for number in range(8)))
+    assert len(assert_ok(ask(museum.search))["sources"]) == MAX_SOURCES
+
+    monkeypatch.setattr(retrieval, "MAX_TOTAL_READ_LENGTH", 5 * len(text))
+
+    assert len(assert_ok(ask(museum.search))["sources"]) in (4, 5)
 
 
 def test_pages_of_other_accounts_are_no_sources(museum: Tenant, asking_app: Flask, model: ModelServer) -> None:
