@@ -99,6 +99,9 @@ class AccountUsageSchema(Schema):
 
     searches_today = fields.Integer(required=True)
     searches_this_month = fields.Integer(required=True)
+    asks_this_month = fields.Integer(
+        required=True, metadata={"description": "Questions to the language model (Ask), as analytics recorded them."}
+    )
     documents = fields.Integer(required=True)
     sites = fields.Integer(required=True)
     keys = fields.Integer(required=True, metadata={"description": "Includes disabled and expired keys."})

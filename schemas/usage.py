@@ -95,6 +95,9 @@ class DashboardUsageSchema(Schema):
     pages_crawled_this_month = fields.Integer(
         required=True, metadata={"description": "Pages that crawls indexed or confirmed as unchanged."}
     )
+    asks_today = fields.Integer(
+        required=True, metadata={"description": "Questions (Ask) that count toward today's limit."}
+    )
 
 
 class MonthUsageSchema(Schema):
@@ -148,6 +151,7 @@ class DashboardLimitsSchema(Schema):
     max_sites = fields.Integer(required=True)
     max_api_keys = fields.Integer(required=True)
     searches_per_month = fields.Integer(required=True)
+    asks_per_day = fields.Integer(required=True)
     unlimited = fields.Boolean(required=True)
 
 

@@ -30,7 +30,7 @@ from app.services.accounts import accounts, members, one_time_codes
 from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites, get_account
 from app.services.usage.month_usage import account_month, first_of_last_month, usage_of_month
-from app.services.usage.quota import DAY_SECONDS
+from app.services.usage.quota import DAY_SECONDS, asks_today
 from app.services.webhooks import notify_operator
 from app.wording import operator_text
 from schemas.validation.webhooks import ACCOUNT_DELETED
@@ -302,7 +302,7 @@ def get_dashboard(
     """Return an account's sites and limits, its usage in this calendar month (UTC), and problems with dependencies.
 
     Args:
-        counters: The counter store, or ``None`` to use the last copy of its counts.
+        counters: The counter store, or ``None`` to use the last copy of its counts, which has no questions.
 
     Raises:
         CountersUnavailable: Usage cannot be read.
@@ -320,11 +320,13 @@ def get_dashboard(
             "refused_searches_this_month": month.refused_searches,
             "most_indexed_pages_this_month": month.most_documents,
             "pages_crawled_this_month": month.pages_crawled,
+            **({} if counters is None else {"asks_today": asks_today(counters, account_id, limits)}),
         },
         limits={
             "max_sites": limit_or_unlimited(limits.sites),
             "max_api_keys": limit_or_unlimited(limits.keys),
             "searches_per_month": limit_or_unlimited(monthly),
+            "asks_per_day": limit_or_unlimited(limits.asks_per_day),
             "unlimited": limits.sites is None and limits.keys is None and monthly is None,
         },
         failed_sources=list_failed(session, account_id),

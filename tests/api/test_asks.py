@@ -15,7 +15,7 @@ from flask import Flask
 from sqlalchemy import func, select, text
 from werkzeug.test import TestResponse
 
-from app.clock import now
+from app.clock import now, today
 from app.models import Ask, VisitorErasure
 from app.plans import LIMIT_NAMES
 from app.runtime import Runtime
@@ -26,6 +26,7 @@ from app.services.asks import retrieval
 from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.retrieval import MAX_SOURCE_LENGTH, MAX_SOURCES
 from app.services.asks.slots import MAX_OF_ACCOUNT
+from app.services.usage.account_usage import list_account_usage
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
@@ -397,6 +398,18 @@ def test_feedback_is_counted_once_per_question(museum: Tenant) -> None:
 
     counts = report(museum)
     assert (counts["questions"], counts["answered"], counts["helpful"], counts["unhelpful"]) == (1, 1, 1, 0)
+
+
+def test_dashboard_and_operator_count_the_questions(museum: Tenant) -> None:
+    museum.set_plan("pro", asks_per_day=3)
+    assert_ok(ask(museum.public))
+    assert_ok(ask(museum.search))
+
+    dashboard = assert_ok(museum.private.get("/dashboard"))
+    assert (dashboard["usage"]["asks_today"], dashboard["limits"]["asks_per_day"]) == (2, 3)
+    with museum.app.extensions["runtime"].database.read() as session:
+        (usage,) = list_account_usage(session, today(), museum.account_id)
+    assert usage.asks_this_month == 2
 
 
 def test_question_with_the_header_of_searches_stays_out_of_analytics_and_counts(museum: Tenant) -> None:

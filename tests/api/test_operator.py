@@ -263,7 +263,8 @@ class TestAccounts:
             assert (answer["total"], answer["limit"], answer["offset"]) == (3, 1, 1)
             assert [account["id"] for account in answer["accounts"]] == [2]
             assert answer["accounts"][0]["usage"] == {
-                "searches_today": 2, "searches_this_month": 2, "documents": 2, "sites": 1, "keys": 3,
+                "searches_today": 2, "searches_this_month": 2, "asks_this_month": 0, "documents": 2, "sites": 1,
+                "keys": 3,
             }  # fmt: skip
             assert answer["accounts"][0]["quotas"]["documents"] == 2
             assert answer["accounts"][0]["limits"] == {"documents": 2}

@@ -252,4 +252,5 @@ class TestDeletion:
             "refused_searches_this_month": 0,
             "most_indexed_pages_this_month": 0,
             "pages_crawled_this_month": 0,
+            "asks_today": 0,
         }

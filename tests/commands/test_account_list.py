@@ -45,7 +45,7 @@ def test_json_output_contains_usage_and_quotas(app: Flask, used: Tenant) -> None
 
     assert account["email"] == used.email
     assert account["usage"] == {
-        "searches_today": 2, "searches_this_month": 2, "documents": 1, "sites": 1, "keys": 3,
+        "searches_today": 2, "searches_this_month": 2, "asks_this_month": 0, "documents": 1, "sites": 1, "keys": 3,
     }  # fmt: skip
     assert account["quotas"]["searches_per_day"] == 10
     assert account["quotas"]["sites"] is None, "null means unlimited"

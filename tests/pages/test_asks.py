@@ -309,6 +309,20 @@ class TestInbox:
 class TestOperator:
     """The check of the model on the health page."""
 
+    def test_accounts_are_listed_with_their_questions_of_the_month(self, app: Flask, tenant: Tenant) -> None:
+        tenant.set_plan("pro")
+        change(tenant, ask=True)
+        for _ in range(2):
+            assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))
+        operator = register_operator(app, "olga@example.com")
+
+        rows = operator.go("/operator?q=ann@example.com").one("tbody").all("tr")
+        cells = {cell.attributes["data-label"]: cell.text for cell in rows[0].all("td")}
+        assert cells["AI questions this month"] == "2"
+
+        app.extensions["runtime"].language_model = None
+        assert "AI questions" not in operator.go("/operator").text
+
     def test_model_is_asked_only_when_the_operator_presses_the_button(self, app: Flask, model: ModelServer) -> None:
         operator = register_operator(app, "olga@example.com")
         operator.go("/operator/health")

@@ -420,17 +420,17 @@ class TestStoredThings:
 
 
 SHOWN = [
-    ("free", 100, 1_000, 2, 1, False),
-    ("starter", 1_000, 10_000, 5, 3, False),
-    ("pro", 10_000, 100_000, 10, 10, False),
-    ("business", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
-    ("enterprise", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
+    ("free", 100, 1_000, 2, 1, 0, False),
+    ("starter", 1_000, 10_000, 5, 3, 20, False),
+    ("pro", 10_000, 100_000, 10, 10, 200, False),
+    ("business", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
+    ("enterprise", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
 ]
 
 
-@pytest.mark.parametrize(("plan", "searches", "documents", "keys", "sites", "unlimited"), SHOWN)
+@pytest.mark.parametrize(("plan", "searches", "documents", "keys", "sites", "questions", "unlimited"), SHOWN)
 def test_api_shows_the_limits_of_each_plan(
-    tenant: Tenant, plan: str, searches: int, documents: int, keys: int, sites: int, unlimited: bool
+    tenant: Tenant, plan: str, searches: int, documents: int, keys: int, sites: int, questions: int, unlimited: bool
 ) -> None:
     tenant.set_plan(plan)
 
@@ -446,7 +446,8 @@ def test_api_shows_the_limits_of_each_plan(
         "max_indexed_pages": documents, "search_queries_per_month": monthly, "unlimited": unlimited,
     }  # fmt: skip
     assert dashboard["limits"] == {
-        "max_sites": sites, "max_api_keys": keys, "searches_per_month": monthly, "unlimited": unlimited,
+        "max_sites": sites, "max_api_keys": keys, "searches_per_month": monthly, "asks_per_day": questions,
+        "unlimited": unlimited,
     }  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def show_accounts() -> str:
         is_narrowed=bool(filters.keys() - {"sort"}),
         plans=list(current_runtime.plans),
         statuses=ACCOUNT_STATUSES,
+        has_language_model=current_runtime.language_model is not None,
         orders={name: ORDER_NAMES[name] for name in ACCOUNT_ORDERS},
     )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.models import Account, Key, Site, UsageDay
+from app.models import Account, Ask, Key, Site, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.sites import MAX_INT64, account_status, describe_account
 
@@ -21,12 +21,14 @@ class AccountUsage:
 
     Attributes:
         searches_today, searches_this_month: Charged searches in the UTC day and month, from copies up to a minute old.
+        asks_this_month: Questions to the language model in the UTC month, as analytics recorded them.
         keys: Number of keys, including disabled and expired keys.
     """
 
     account: Account
     searches_today: int
     searches_this_month: int
+    asks_this_month: int
     documents: int
     sites: int
     keys: int
@@ -64,6 +66,14 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
         .group_by(UsageDay.account_id)
     )
     searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
+    first_moment = datetime.combine(today.replace(day=1), time(), UTC)
+    asked = (
+        select(Site.account_id, func.count())
+        .join(Ask, Ask.site_id == Site.id)
+        .where(Ask.occurred_at >= first_moment, is_selected(Site.account_id))
+        .group_by(Site.account_id)
+    )
+    asks = dict(session.execute(asked).all())
     in_use = Site.deleted_at.is_(None) & is_selected(Site.account_id)
     counted = (
         select(Site.account_id, func.count(), func.sum(Site.document_count))
@@ -77,7 +87,8 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
     for account in session.scalars(select(Account).where(is_selected(Account.id)).order_by(Account.id)):
         in_month, of_day = searches.get(account.id, (0, 0))
         count, documents = sites.get(account.id, (0, 0))
-        listed.append(AccountUsage(account, of_day, in_month, documents, count, keys.get(account.id, 0)))
+        asks_in_month, key_count = asks.get(account.id, 0), keys.get(account.id, 0)
+        listed.append(AccountUsage(account, of_day, in_month, asks_in_month, documents, count, key_count))
     return listed
 
 
@@ -157,6 +168,7 @@ def encode_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, An
         "usage": {
             "searches_today": usage.searches_today,
             "searches_this_month": usage.searches_this_month,
+            "asks_this_month": usage.asks_this_month,
             "documents": usage.documents,
             "sites": usage.sites,
             "keys": usage.keys,

@@ -97,7 +97,14 @@ def test_usage_share_is_the_largest_share_of_any_quota(app: Flask) -> None:
     limits = PlanLimits(60, 1000, searches_per_day=100, documents=None, keys=2, sites=0)
 
     def share(**used: int) -> float:
-        counts = {"searches_today": 0, "searches_this_month": 0, "documents": 0, "sites": 0, "keys": 0}
+        counts = {
+            "searches_today": 0,
+            "searches_this_month": 0,
+            "asks_this_month": 0,
+            "documents": 0,
+            "sites": 0,
+            "keys": 0,
+        }
         return AccountUsage(account, **(counts | used)).share(limits)
 
     assert share() == 0
