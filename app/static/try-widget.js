@@ -197,7 +197,7 @@
     box = window.SiteSearch.mount(host, { ...preview, analytics: value("analytics"), texts, ...callbacks });
     if (!query) return;
     field().value = query;
-    field().dispatchEvent(new Event("input"));
+    for (const type of ["input", "focus"]) field().dispatchEvent(new Event(type)); // The focus loads the button "Ask".
   }
 
   let timer = 0;

@@ -23,6 +23,7 @@ class Customer:
 
     def __init__(self, server: Server, email: str):
         self.base_url = server.base_url
+        self.email = email
         self.http = requests.Session()
         self.http.headers["X-CSRF-Token"] = self.call(
             "POST", "/register", {"name": "Ann", "email": email, "password": PASSWORD}

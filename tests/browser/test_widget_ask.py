@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import requests
 
+from tests.browser.test_box_page import Reader
 from tests.browser.test_widget import Customer, Visitor
-from tests.callers import page
+from tests.callers import PASSWORD, page
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.server import Server, running_server
 from tests.services.asks.model_server import END, STREAM, ModelServer, event, run_model_server, sending, writing
@@ -508,3 +509,24 @@ def test_dialog_shows_the_answer_and_escape_leads_back_step_by_step(asker: Asker
     assert asker.inside("dialog")[0].is_displayed()
     asker.press_key(Keys.ESCAPE)
     assert not asker.inside("dialog")[0].is_displayed()
+
+
+def test_owner_sees_the_button_in_the_preview_and_asks_unrecorded(
+    browser: Any, museum: Customer, model: ModelServer
+) -> None:
+    model.respond = writing("It opens at nine [1].")
+    reader = Reader(browser, museum.base_url)
+    reader.go("/login")
+    reader.fill(email=museum.email, password=PASSWORD)
+    reader.press("Log in")
+    reader.sees("Dashboard")
+    reader.go(f"/sites/{museum.site_id}/box")
+    reader.wait(lambda: [found.is_displayed() for found in reader.in_box(".ask")] == [True], "no button appeared")
+
+    reader.search(QUESTION)
+    reader.wait(lambda: len(reader.titles()) == 2, "the results did not appear")
+    reader.in_box(".ask")[0].click()
+    reader.wait(
+        lambda: [found.text for found in reader.in_box(".text")] == ["It opens at nine1."], "no answer appeared"
+    )
+    assert report(museum)["questions"] == 0
