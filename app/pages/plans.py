@@ -88,8 +88,14 @@ def quota_meters(
     """
     questions: tuple[Meter, ...] = ()
     if asks is not None:
-        full = "Limit reached: questions are rejected until 00:00 UTC."
-        questions = (quota_meter("Questions today", asks, limits.asks_per_day, note="Resets at 00:00 UTC.", full=full),)
+        meter = quota_meter(
+            "AI questions today",
+            asks,
+            limits.asks_per_day,
+            note="Resets at 00:00 UTC.",
+            full="Limit reached: questions are rejected until 00:00 UTC.",
+        )
+        questions = (meter,)
     return (
         quota_meter(
             "Searches today",

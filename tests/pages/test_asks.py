@@ -93,6 +93,9 @@ class TestSettings:
 
         assert person.response.status_code == 400
         assert "500" in person.page.one("div", id="ask_instructions-problem").text
+        field = person.page.one("textarea", id="ask_instructions")
+        assert field.attributes["aria-invalid"] == "true"
+        assert field.attributes["aria-describedby"] == "ask_instructions-help ask_instructions-problem"
 
     def test_plan_without_questions_is_explained_and_warned_about(self, person: Person, tenant: Tenant) -> None:
         tenant.set_plan("free")
@@ -180,16 +183,16 @@ class TestPlans:
 
         for path in ("/dashboard", "/plans"):
             person.go(path)
-            (meter,) = [found for found in person.page.all("div", class_="meter") if "Questions today" in found.text]
-            assert meter.text.startswith("Questions today 2 of 2 ")
+            (meter,) = [found for found in person.page.all("div", class_="meter") if "AI questions today" in found.text]
+            assert meter.text.startswith("AI questions today 2 of 2 ")
             assert "questions are rejected until 00:00 UTC" in meter.text
         todos = [found.text for found in person.go("/dashboard").one("ul", class_="todos").all("li")]
-        assert any(todo.startswith("Questions today: 2 of 2.") for todo in todos)
+        assert any(todo.startswith("AI questions today: 2 of 2.") for todo in todos)
         operator = register_operator(app, "olga@example.com")
-        assert "Questions today 2 of 2" in operator.go(f"/operator/accounts/{tenant.account_id}").text
+        assert "AI questions today 2 of 2" in operator.go(f"/operator/accounts/{tenant.account_id}").text
 
         tenant.set_plan("free")
-        assert "Questions today" not in person.go("/plans").text
+        assert "AI questions today" not in person.go("/plans").text
 
 
 class TestAnalytics:
