@@ -89,8 +89,9 @@ class PlainText:
 
     def _is_code(self, text: str) -> bool:
         """Whether code is open at the end of a text within one line, or the text is in a link or tag."""
-        is_open = text.count("`") % 2 == 1 or text.rfind("[") > text.rfind("]") or text.rfind("<") > text.rfind(">")
-        return self._in_fence or is_open or bool(_FENCE.match(text))
+        if self._in_fence or _FENCE.match(text):
+            return True
+        return text.count("`") % 2 == 1 or text.rfind("[") > text.rfind("]") or text.rfind("<") > text.rfind(">")
 
     def _clean(self, unit: str) -> str:
         was_at_line_start = self._at_line_start
