@@ -150,7 +150,9 @@ def answer(runtime: Runtime, site: SiteRecord, ask: PreparedAsk) -> Events:
             except ModelUnavailable as error:
                 log.warning("a question could not be answered: %s", error)
                 ASKS.labels("unavailable").inc()
-                _refund(runtime, ask.counted)
+                # Visitors can ask for answers that are too long. These cost as much as others, so they count.
+                if not error.has_begun:
+                    _refund(runtime, ask.counted)
                 raise _unavailable(error.retry_after) from error
         _record(runtime, site, ask, is_answered=is_answered)
         ASKS.labels("answered" if is_answered else "unanswered").inc()

@@ -226,10 +226,10 @@ FAILURES: dict[str, Respond] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_failure_of_the_model_is_a_503_or_an_event_and_costs_nothing(
+def test_failure_of_the_model_is_a_503_or_an_event_and_counts_if_it_had_begun_to_write(
     museum: Tenant, model: ModelServer, name: str
 ) -> None:
-    museum.set_plan("pro", asks_per_day=1)
+    museum.set_plan("pro", asks_per_day=2)
     model.respond = FAILURES[name]
 
     error = assert_error(ask(museum.search), 503, "ask_unavailable")
@@ -240,7 +240,21 @@ def test_failure_of_the_model_is_a_503_or_an_event_and_costs_nothing(
     assert KEY not in json.dumps([error, data])
     assert report(museum)["questions"] == 0
     model.respond = writing("At ten [1].")
-    assert_ok(ask(museum.search))
+    has_begun = name in ("error in the stream", "cut", "endless")
+    assert ask(museum.search).status_code == (429 if has_begun else 200)
+
+
+def test_failure_after_midnight_leaves_the_count_of_the_new_day(museum: Tenant, model: ModelServer) -> None:
+    museum.set_plan("pro", asks_per_day=1)
+    with time_machine.travel(1_800_057_599, tick=False) as clock:  # 23:59:59 UTC
+        response = ask(museum.search, session_id="one", stream=True)
+        clock.shift(1)
+        assert_ok(ask(museum.search, session_id="another"))
+
+        model.respond = FAILURES["html"]
+        assert events(response)[-1][0] == "error"
+
+        assert_error(ask(museum.search, session_id="another"), 429, "rate_limit_exceeded")
 
 
 def test_unexpected_failure_ends_the_stream_with_an_error(

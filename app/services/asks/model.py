@@ -62,11 +62,13 @@ class ModelUnavailable(Exception):
 
     Attributes:
         retry_after: Seconds after which a retry makes sense.
+        has_begun: Whether the model had written something, for which its server may charge.
     """
 
     def __init__(self, message: str, retry_after: int = RETRY_SECONDS):
         super().__init__(message)
         self.retry_after = retry_after
+        self.has_begun = False
 
 
 class LanguageModel:
@@ -150,6 +152,9 @@ class LanguageModel:
                 if length > MAX_ANSWER_LENGTH or time.monotonic() > deadline:
                     raise ModelUnavailable(f"the answer of {self.host} is too long or too slow")
                 yield piece
+        except ModelUnavailable as error:
+            error.has_begun = length > 0
+            raise
         finally:
             # Also if the visitor disconnects: closing the connection ends the work of most servers.
             request.cancel()
