@@ -481,14 +481,14 @@ def test_feedback_on_another_sites_question_is_a_404(museum: Tenant) -> None:
 def test_report_lists_the_questions_without_an_answer(museum: Tenant, model: ModelServer) -> None:
     ask(museum.search)
     model.respond = writing("NO ANSWER")
-    for question in (QUESTION, "Is the museum open at night?", QUESTION):
+    for question in (QUESTION, "Is the museum open at night?", QUESTION, QUESTION.lower()):
         ask(museum.search, question)
 
     counts = report(museum)
 
-    assert (counts["questions"], counts["answered"]) == (4, 1)
+    assert (counts["questions"], counts["answered"]) == (5, 1)
     listed = [(each["question"], each["count"]) for each in counts["unanswered_questions"]]
-    assert listed == [(QUESTION, 2), ("Is the museum open at night?", 1)]
+    assert listed == [(QUESTION, 3), ("Is the museum open at night?", 1)]
 
 
 def test_synonyms_connect_the_words_of_questions_and_pages(museum: Tenant, model: ModelServer) -> None:

@@ -16,9 +16,12 @@ from app.models import Ask, Site, VisitorErasure
 from app.services.analytics.rollups import lock_sites
 from app.services.analytics.visitors import session_visitor
 from app.services.sites import listed
+from backends.text import normal_form
 
 MAX_LISTED = 100
 """Maximum number of unanswered questions in a report."""
+MAX_SPELLINGS = 1_000
+"""Maximum number of spellings of unanswered questions that a report reads."""
 _ASK_ID = re.compile(r"ask_[0-9a-f]{32}")
 
 
@@ -66,6 +69,7 @@ class UnansweredQuestion:
     """A question that the site's pages do not answer.
 
     Attributes:
+        question: The most frequent of the spellings that differ only in case and spaces.
         last_asked_at: Timezone-aware time at which it was asked last.
     """
 
@@ -125,6 +129,12 @@ def report_asks(session: Session, site_id: int, last: date, days: int) -> AskRep
         .where(*period, Ask.answered.is_(False))
         .group_by(Ask.question)
         .order_by(times.desc(), last_asked_at.desc(), Ask.question)
-        .limit(MAX_LISTED)
+        .limit(MAX_SPELLINGS)
     )
-    return AskReport(*row, [UnansweredQuestion(*each) for each in unanswered])
+    merged: dict[str, UnansweredQuestion] = {}
+    for question, count, asked_at in unanswered:
+        form = normal_form(question)
+        known = merged.get(form, UnansweredQuestion(question, 0, asked_at))
+        merged[form] = UnansweredQuestion(known.question, known.count + count, max(known.last_asked_at, asked_at))
+    frequent = sorted(merged.values(), key=lambda each: (each.count, each.last_asked_at), reverse=True)
+    return AskReport(*row, frequent[:MAX_LISTED])
