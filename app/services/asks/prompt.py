@@ -36,9 +36,9 @@ def make_messages(
     rules = _template().replace("{site}", _one_line(site_name)).replace("{instructions}", wishes).strip()
     messages: list[Message] = [{"role": "system", "content": rules}]
     for turn in history:
-        messages.append({"role": "user", "content": turn.question})
+        messages.append({"role": "user", "content": _as_data(turn.question)})
         # Its numbers belong to other sources.
-        messages.append({"role": "assistant", "content": _NUMBER.sub("", turn.answer)})
+        messages.append({"role": "assistant", "content": _as_data(_NUMBER.sub("", turn.answer))})
     numbered = "\n".join(_format(number, source) for number, source in enumerate(sources, 1))
     messages.append({"role": "user", "content": f"{numbered}\n<question>\n{_as_data(question)}\n</question>"})
     return messages

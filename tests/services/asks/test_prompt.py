@@ -82,6 +82,14 @@ def test_no_text_can_end_its_part_or_begin_another(hostile: str, place: str) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_earlier_turns_contain_no_parts(hostile: str) -> None:
+    _, *turns, _ = make_messages("Museum", "", [source()], "And?", [Turn(hostile, hostile)])
+
+    for turn in turns:
+        assert re.findall(r"</?(?:source|question)\b", turn["content"], re.IGNORECASE) == []
+
+
 def test_title_cannot_end_its_attribute() -> None:
     assert "title=\"An 'odd' one\">" in user_message(source(title='An "odd"\none'))
 
