@@ -27,6 +27,7 @@ from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.retrieval import MAX_SOURCE_LENGTH, MAX_SOURCES
 from app.services.asks.slots import MAX_OF_ACCOUNT
 from app.services.usage.account_usage import list_account_usage
+from backends.errors import BackendUnavailable
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
@@ -255,6 +256,23 @@ def test_failure_after_midnight_leaves_the_count_of_the_new_day(museum: Tenant, 
         assert events(response)[-1][0] == "error"
 
         assert_error(ask(museum.search, session_id="another"), 429, "rate_limit_exceeded")
+
+
+def test_rejected_filter_and_unavailable_engine_cost_nothing_and_free_the_slot(
+    museum: Tenant, asking_app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BackendUnavailable("the engine is away")
+
+    museum.set_plan("pro", asks_per_day=1)
+    with monkeypatch.context() as patches:
+        patches.setattr(asking_app.extensions["runtime"].searcher, "run", fail)
+        for _ in range(MAX_OF_ACCOUNT + 1):
+            assert_error(ask(museum.search), 503, "search_engine_unavailable")
+            assert_error(ask(museum.search, stream=True), 503, "search_engine_unavailable")
+    for _ in range(MAX_OF_ACCOUNT + 1):
+        assert_error(ask(museum.search, filters="id ="), 400, "invalid_filter")
+    assert_ok(ask(museum.search))
 
 
 def test_unexpected_failure_ends_the_stream_with_an_error(

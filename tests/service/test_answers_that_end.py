@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -141,3 +142,23 @@ def test_visitors_who_leave_free_their_slots(server: Server, model: ModelServer,
             return response.status_code == 200
 
     eventually(is_free)
+
+
+def test_killed_worker_cuts_its_streams_which_count_and_the_next_worker_answers(
+    server: Server, model: ModelServer, finish: threading.Event
+) -> None:
+    museum = make_museum(server, FINISHING)
+    server.set_plan(museum.email, "enterprise", asks_per_day=MAX_OF_ACCOUNT + 1)
+    (worker,) = server.worker_pids()
+    streams = [ask(server, museum) for _ in range(MAX_OF_ACCOUNT)]
+    for _ in streams:
+        assert model.arrived.acquire(timeout=PATIENCE_SECONDS)
+
+    os.kill(worker, signal.SIGKILL)
+
+    for stream in streams:
+        with pytest.raises(requests.exceptions.ChunkedEncodingError):
+            _ = stream.content
+    finish.set()
+    assert ask(server, museum, stream=False).json()["answered"]
+    assert ask(server, museum).status_code == 429
