@@ -123,6 +123,14 @@ class UnansweredQuestionSchema(Schema):
     last_asked_at = fields.AwareDateTime(required=True)
 
 
+class UnhelpfulAnswerSchema(Schema):
+    """An answer that a visitor did not find helpful."""
+
+    question = fields.String(required=True)
+    reason = fields.String(required=True, allow_none=True, metadata={"description": "The visitor's explanation."})
+    asked_at = fields.AwareDateTime(required=True)
+
+
 class AskReportSchema(Schema):
     """Questions of a period."""
 
@@ -134,4 +142,9 @@ class AskReportSchema(Schema):
         fields.Nested(UnansweredQuestionSchema),
         required=True,
         metadata={"description": "Questions without an answer, the most frequent first; at most 100."},
+    )
+    unhelpful_answers = fields.List(
+        fields.Nested(UnhelpfulAnswerSchema),
+        required=True,
+        metadata={"description": "Answers that visitors did not find helpful, newest first; at most 100."},
     )

@@ -430,6 +430,21 @@ def test_feedback_is_counted_once_per_question(museum: Tenant) -> None:
 
     counts = report(museum)
     assert (counts["questions"], counts["answered"], counts["helpful"], counts["unhelpful"]) == (1, 1, 1, 0)
+    assert counts["unhelpful_answers"] == []
+
+
+def test_report_lists_answers_that_were_not_helpful_with_their_reasons(museum: Tenant) -> None:
+    for helpful, reason in ((False, "The hours have changed."), (True, "Thanks."), (False, None)):
+        ask_id = assert_ok(ask(museum.search))["ask_id"]
+        feedback = {"helpful": helpful, "reason": reason}
+        assert_ok(museum.public.post(f"/v1/ask/{ask_id}/feedback", json=feedback))
+
+    listed = report(museum)["unhelpful_answers"]
+
+    assert [(each["question"], each["reason"]) for each in listed] == [
+        (QUESTION, None), (QUESTION, "The hours have changed."),
+    ]  # fmt: skip
+    assert listed[0]["asked_at"] > listed[1]["asked_at"]
 
 
 def test_dashboard_and_operator_count_the_questions(museum: Tenant) -> None:

@@ -207,7 +207,8 @@ class TestAnalytics:
         for helpful in (True, True, False, None):
             ask_id = assert_ok(tenant.search.post("/v1/ask", json={"q": QUESTION}))["ask_id"]
             if helpful is not None:
-                assert_ok(tenant.search.post(f"/v1/ask/{ask_id}/feedback", json={"helpful": helpful}))
+                feedback = {"helpful": helpful, "reason": "It opens at <ten>."}
+                assert_ok(tenant.search.post(f"/v1/ask/{ask_id}/feedback", json=feedback))
         model.respond = writing("NO ANSWER")
         for question in ("Is the museum <open> at night?", "Is there a museum shop?", "Is there a museum shop?"):
             assert_ok(tenant.search.post("/v1/ask", json={"q": question}))
@@ -221,8 +222,10 @@ class TestAnalytics:
             "Answered": ["57.1%"],
             "Helpful answers": ["66.7%", "of 3 rated"],
         }
-        rows = [[cell.text for cell in row.all("th") + row.all("td")][:2] for row in section.one("tbody").all("tr")]
+        rows = [[cell.text for cell in row.all("th") + row.all("td")][:2] for row in section.all("tbody")[0].all("tr")]
         assert rows == [["Is there a museum shop?", "2"], ["Is the museum <open> at night?", "1"]]
+        (unhelpful,) = section.all("tbody")[1].all("tr")
+        assert [cell.text for cell in unhelpful.all("th") + unhelpful.all("td")][:2] == [QUESTION, "It opens at <ten>."]
         export = next(link for link in person.page.all("a") if link.text == "Download CSV").attributes["href"]
         person.go(f"{analytics_page(tenant)}&channel=box")
         assert not person.page.all("section", aria_labelledby="asks-title")

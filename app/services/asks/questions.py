@@ -19,7 +19,7 @@ from app.services.sites import listed
 from backends.text import normal_form
 
 MAX_LISTED = 100
-"""Maximum number of unanswered questions in a report."""
+"""Maximum number of questions in each list of a report."""
 MAX_SPELLINGS = 1_000
 """Maximum number of spellings of unanswered questions that a report reads."""
 _ASK_ID = re.compile(r"ask_[0-9a-f]{32}")
@@ -79,12 +79,26 @@ class UnansweredQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class UnhelpfulAnswer:
+    """An answer that a visitor did not find helpful.
+
+    Attributes:
+        reason: The visitor's explanation; ``None`` without one.
+    """
+
+    question: str
+    reason: str | None
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class AskReport:
     """Questions of a period.
 
     Attributes:
         helpful, unhelpful: Numbers of answers with this feedback.
         unanswered_questions: The questions without an answer that were asked most often, at most 100.
+        unhelpful_answers: The answers that visitors did not find helpful, newest first, at most 100.
     """
 
     questions: int
@@ -92,6 +106,7 @@ class AskReport:
     helpful: int
     unhelpful: int
     unanswered_questions: Sequence[UnansweredQuestion]
+    unhelpful_answers: Sequence[UnhelpfulAnswer]
 
     @property
     def unanswered_counts(self) -> list[tuple[str, int]]:
@@ -137,4 +152,10 @@ def report_asks(session: Session, site_id: int, last: date, days: int) -> AskRep
         known = merged.get(form, UnansweredQuestion(question, 0, asked_at))
         merged[form] = UnansweredQuestion(known.question, known.count + count, max(known.last_asked_at, asked_at))
     frequent = sorted(merged.values(), key=lambda each: (each.count, each.last_asked_at), reverse=True)
-    return AskReport(*row, frequent[:MAX_LISTED])
+    unhelpful = session.execute(
+        select(Ask.question, Ask.reason, Ask.occurred_at)
+        .where(*period, Ask.helpful.is_(False))
+        .order_by(Ask.occurred_at.desc(), Ask.id)
+        .limit(MAX_LISTED)
+    )
+    return AskReport(*row, frequent[:MAX_LISTED], [UnhelpfulAnswer(*each) for each in unhelpful])
