@@ -16,8 +16,11 @@ _SECRETS = re.compile(
     r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|whsec_[0-9A-Za-z+/=]+|"
     r"(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++"
 )
-MIN_SECRET_LENGTH = 8
-"""Length below which a configured secret is not redacted: it is a placeholder such as ``none``."""
+MIN_SECRET_LENGTH = 12
+"""Length below which a configured secret is not redacted: it may be a word, such as ``none`` or ``postgres``.
+
+A log without a word says what the word is.
+"""
 _configured_secrets: list[str] = []
 
 

@@ -69,11 +69,12 @@ def test_terminal_gets_readable_lines_and_everything_else_json(monkeypatch: pyte
         assert type(handler.formatter) is kind
 
 
-def test_configured_secrets_are_redacted_but_not_short_placeholders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_secrets_are_redacted_but_not_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "_configured_secrets", [])
     monkeypatch.setattr(logging, "getLogger", lambda name=None: logging.Logger("root"))
-    configure("INFO", ["sk-operators", "sk-operators-second", "none"])
+    configure("INFO", ["sk-operators", "sk-operators-second", "none", "postgres"])
 
-    assert redact("sk-operators-second, sk-operators, none") == "[secret], [secret], none"
+    line = redact("sk-operators-second, sk-operators, none, postgresql://search")
+    assert line == "[secret], [secret], none, postgresql://search"
     configure("INFO")
     assert redact("sk-operators") == "sk-operators"
