@@ -196,8 +196,8 @@ class Settings:
     @property
     def secrets(self) -> frozenset[str]:
         """All keys, tokens, and passwords, which no log may contain."""
-        urls = (self.database_url, self.limits_url, self.smtp_url, *self.search_url.split())
-        passwords = [password for url in urls if (password := split_url(url).password)]
+        words = [word for each in fields(self) for word in str(getattr(self, each.name)).split()]
+        passwords = [password for word in words if (password := split_url(word).password)]
         tokens = (*self.operator_tokens, self.operator_webhook_secret, self.metrics_token, self.oidc_client_secret)
         keys = (self.secret_key, self.embedder_key, self.llm_key)
         return frozenset(filter(None, (*keys, *tokens, *passwords, *map(unquote, passwords))))

@@ -111,8 +111,9 @@ def oidc_problems(
     """
     parts = split_url(issuer)
     is_local = parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS
-    if issuer and (not (parts.scheme == "https" or is_local) or not parts.netloc or parts.query or parts.fragment):
-        yield "OIDC_ISSUER must be an https URL."
+    is_safe = _is_web_url(issuer) and (parts.scheme == "https" or is_local)
+    if issuer and not (is_safe and not parts.query and not parts.fragment):
+        yield "OIDC_ISSUER must be an https URL without a password."
     if issuer and not all((*client, public_url)):
         yield "OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL."
     if not issuer and any((*client, allowed_domains, name)):

@@ -21,6 +21,7 @@ from app.crawl.fetch.values import NotIndexed, user_agent
 from app.crawl.run.preview import Previewer
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
+from app.feature_settings import embedder_problems, model_problems
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_sightings import KeyExposures, KeysLastUsed
@@ -228,7 +229,8 @@ def _create_provider(settings: Settings) -> Provider | None:
 
 
 def _create_language_model(settings: Settings) -> LanguageModel | None:
-    if not settings.llm_url:
+    # The doctor also runs with invalid settings, and reports them.
+    if not settings.llm_url or any(model_problems(settings.llm_url, settings.llm_model, settings.llm_key)):
         return None
     return LanguageModel(settings.llm_url, settings.llm_model, settings.llm_key, settings.llm_timeout)
 
@@ -268,12 +270,16 @@ BROWSER_PACKAGES = ("playwright",)
 
 
 def create_embedder(settings: Settings) -> Embedder | None:
-    """Create the embedder that the setting EMBEDDER selects; ``None`` if it is empty. Opens no files or sockets.
+    """Create the embedder that the setting EMBEDDER selects; ``None`` if it is empty or invalid. Opens no files or
+    sockets.
 
     Raises:
         ConfigurationError: The embedder's packages are not installed, or fastembed's model is not supported.
     """
-    if not settings.embedder:
+    # The doctor also runs with invalid settings, and reports them.
+    if not settings.embedder or any(
+        embedder_problems(settings.embedder, settings.embedder_model, settings.embedder_key)
+    ):
         return None
     if settings.embedder == "minilm":
         _require("EMBEDDER", "minilm", MINILM_PACKAGES)

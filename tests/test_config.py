@@ -139,6 +139,7 @@ WRONG: list[dict[str, str]] = [
     {"OPERATOR_CONTACT": "help@example.com\nor not"},
     {**_OIDC, "OIDC_ISSUER": "http://id.example.com"},
     {**_OIDC, "OIDC_ISSUER": "id.example.com"},
+    {**_OIDC, "OIDC_ISSUER": "https://me:hidden@id.example.com"},
     {**_OIDC, "OIDC_ISSUER": "https://id.example.com/?realm=x"},
     *({**_OIDC, name: ""} for name in ("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "PUBLIC_URL")),
     {**_OIDC, "OIDC_ALLOWED_DOMAINS": "@example.com"},
@@ -269,7 +270,7 @@ def test_variables_of_other_programs_are_not_named() -> None:
 
 
 def test_every_key_token_and_password_is_a_secret() -> None:
-    servers = {"database_url": "postgresql", "limits_url": "redis", "search_url": "typesense", "smtp_url": "smtp"}
+    servers = {"database_url": "postgresql", "limits_url": "redis", "search_url": "typesense", "crawl_browser": "ws"}
     urls = {name: f"{scheme}://me:{name}%21@host" for name, scheme in servers.items()}
     names = {field.name for field in fields(Settings) if field.name.endswith(("_key", "_secret", "_token"))}
     names.remove("docs_search_key")  # It is in pages.

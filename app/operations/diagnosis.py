@@ -315,11 +315,11 @@ def _login(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _embedder(runtime: Runtime) -> Iterator[Finding]:
-    embedder = runtime.embedder
-    if embedder is None:
+    embedder, settings = runtime.embedder, runtime.settings
+    if not settings.embedder:
         yield Finding("embedder", "ok", "Searches match words only: EMBEDDER is empty.")
+    if embedder is None:
         return
-    settings = runtime.settings
     try:
         if settings.embedder == "minilm":
             for file in (MODEL, TOKENIZER):
@@ -352,8 +352,9 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
 
 def _language_model(runtime: Runtime) -> Iterator[Finding]:
     model = runtime.language_model
-    if model is None:
+    if not runtime.settings.llm_url:
         yield Finding(MODEL_TOPIC, "ok", "Questions are not answered: LLM_URL is empty.")
+    if model is None:
         return
     try:
         answer = model.check()

@@ -415,6 +415,20 @@ def test_language_model_that_rejects_the_key_is_reported(installation: Tenant) -
     assert "LLM_KEY" in wrong["language model"]["remedy"]
 
 
+@pytest.mark.parametrize("name", ["EMBEDDER", "LLM_URL"])
+@pytest.mark.parametrize(
+    "url", ["http://me:hidden@127.0.0.1:9/v1", "http://127.0.0.1:99999/v1?key=hidden", "http://[::1/hidden"]
+)
+def test_invalid_url_of_a_model_is_reported_once_and_without_its_secrets(
+    installation: Tenant, name: str, url: str
+) -> None:
+    status, wrong = examine(installation, **{name: url, f"{name.removesuffix('_URL')}_MODEL": "small"})
+
+    assert (status, set(wrong)) == (1, {"settings"})
+    assert wrong["settings"]["message"].startswith(f"{name} must")
+    assert "hidden" not in str(wrong)
+
+
 def test_keys_that_a_server_sends_back_are_not_printed(installation: Tenant) -> None:
     key = "sk-of-the-operator"
     settings = {"DATA_DIR": str(part_of(installation).settings.data_path), "SECRET_KEY": SECRET, "LLM_MODEL": "small"}
