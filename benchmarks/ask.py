@@ -1,11 +1,12 @@
 """What a language model is given: how often the right page, and the right section, is among the sources of a question.
 
-    python -m benchmarks.ask DATA [PAGES.jsonl] [--meaning] [--misses]
+    python -m benchmarks.ask DATA [PYTHON.jsonl [POSTGRES.jsonl]] [--meaning] [--misses]
 
 DATA contains the folder ``own-docs`` with questions on this documentation, and ``python-questions`` with questions on
-the manual of Python, whose documents (with HTML) are in PAGES.jsonl. The engine is the embedded one, in memory, with
-MiniLM if ``--meaning`` is given; computing the vectors of the manual then takes five minutes. Sections are judged in
-``own-docs`` only. *First hits* is what a plain search gives: the pages of its first eight hits.
+the manual of Python. ``build_documents.py`` there creates the documents (with HTML) of that manual, and of PostgreSQL's
+for the questions in ``benchmarks/sets``. The engine is the embedded one, in memory, with MiniLM if ``--meaning`` is
+given; computing the vectors of a manual then takes five minutes. Sections are judged in ``own-docs`` only. *First hits*
+is what a plain search gives: the pages of its first eight hits.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from backends.query import SearchQuery
 from backends.sections import SECTIONS
 from benchmarks.relevance import EngineAlone, EngineWithMeaning
 
+POSTGRES_QUESTIONS = Path(__file__).parent / "sets" / "postgres-questions.tsv"
 MIN_PAGES, MIN_SECTIONS = 0.85, 0.70
 """Shares of the questions of all sets whose page, and whose section, must be among the sources."""
 
@@ -98,8 +100,8 @@ def read_own_questions(path: Path) -> list[Question]:
     return questions
 
 
-def read_manual_questions(folder: Path) -> list[Question]:
-    """Read the questions on the manual with the pages that answer them."""
+def read_python_questions(folder: Path) -> list[Question]:
+    """Read the questions on Python's manual with the pages that answer them."""
     pages: dict[str, list[tuple[str, str]]] = {}
     with (folder / "qrels.tsv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
@@ -107,6 +109,12 @@ def read_manual_questions(folder: Path) -> list[Question]:
                 pages.setdefault(row["query-id"], []).append((row["corpus-id"], ""))
     with (folder / "queries.tsv").open(encoding="utf-8") as file:
         return [Question(row["text"], pages[row["query-id"]]) for row in csv.DictReader(file, delimiter="\t")]
+
+
+def read_postgres_questions(path: Path) -> list[Question]:
+    """Read ``question<TAB>page|…``."""
+    lines = (line.partition("\t") for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return [Question(text, [(page, "") for page in pages.split("|")]) for text, _, pages in lines]
 
 
 def read_manual(path: Path) -> list[Document]:
@@ -166,7 +174,8 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("pages", type=Path, nargs="?")
+    parser.add_argument("python", type=Path, nargs="?", help="documents of Python's manual")
+    parser.add_argument("postgres", type=Path, nargs="?", help="documents of PostgreSQL's manual")
     parser.add_argument("--meaning", action="store_true", help="by meaning as well; needs the extra minilm")
     parser.add_argument("--misses", action="store_true", help="print the questions whose page or section is missing")
     wishes = parser.parse_args()
@@ -177,10 +186,13 @@ def main() -> None:
             site = docs_search._documentation().site
             own_pages = [docs_search._read(name) for name in docs.page_names()]
         sets = [("own-docs", site, own_pages, read_own_questions(wishes.data / "own-docs" / "queries.tsv"))]
-        if wishes.pages is not None:
-            manual = replace(site, settings=type(site.settings)(language="en"))
-            questions = read_manual_questions(wishes.data / "python-questions")
-            sets.append(("python-questions", manual, read_manual(wishes.pages), questions))
+        manual = replace(site, settings=type(site.settings)(language="en"))
+        if wishes.python is not None:
+            questions = read_python_questions(wishes.data / "python-questions")
+            sets.append(("python-questions", manual, read_manual(wishes.python), questions))
+        if wishes.postgres is not None:
+            questions = read_postgres_questions(POSTGRES_QUESTIONS)
+            sets.append(("postgres-questions", manual, read_manual(wishes.postgres), questions))
         pages: list[bool] = []
         sections: list[bool] = []
         for name, one_site, documents, questions in sets:
