@@ -175,8 +175,8 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
   const makeButton = (key, attributes = {}) => makeText("button", key, { type: "button", ...attributes });
 
   const results = panel.querySelector("#results");
-  const button = make("button", { type: "button", class: "ask", part: "ask", "aria-labelledby": "ask-label", "aria-describedby": "ask-note" },
-    icon("ask"), makeText("b", "ask", { id: "ask-label" }), makeText("span", "askNote", { id: "ask-note", class: "note" }));
+  const button = make("button", { type: "button", class: "ask", part: "ask" },
+    icon("ask"), makeText("b", "ask", { id: "ask-label" }), " ", makeText("span", "askNote", { class: "note" }));
   const message = make("p", { class: "notice", part: "status", hidden: "" }); // Why the results are shown instead of an answer.
   // Outside of the panel, because screen readers don't announce a live region that appears together with its text.
   const live = make("div", { class: "live", role: "status" });

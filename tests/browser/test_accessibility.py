@@ -263,7 +263,9 @@ def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: s
     with running_stub() as stub:
         stub.policy = ""  # axe is not one of the page's own scripts.
         visitor = Visitor(browser, stub.base_url, tmp_path)
-        stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        stub.info = {
+            "engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7", "ask": True,
+        }  # fmt: skip
         stub.answers["/engine/indexes/site_7/search"] = [
             (200, {**MEILISEARCH, **TOLD, "suggestions": SUGGESTED, "hits": [HIT, *MEILISEARCH["hits"]]})
         ]
@@ -275,7 +277,7 @@ def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: s
         if mode == "modal":
             visitor.inside("button.open")[0].click()
         visitor.type("open")
-        visitor.wait(lambda: visitor.titles(), "the results did not appear")
+        visitor.wait(lambda: visitor.titles() and visitor.inside(".ask"), "the results did not appear")
         wrong["results"] = look("#site-search")
         visitor.type(Keys.ARROW_UP)
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "suggestion-0"

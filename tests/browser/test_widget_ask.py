@@ -30,6 +30,7 @@ LONG_ANSWER = (
 )
 FOLLOW_UPS = ("lighthouse tickets", "tickets for the lighthouse", "lighthouse at nine", "does the lighthouse open")
 _numbers = count()
+BUTTON = "Ask AI answers from these pages. Check the sources."
 UNANSWERED = "The pages do not answer this question. Results of the search:"
 FAILED = "No answer is available at the moment. Results of the search:"
 DOCUMENTS = (
@@ -308,7 +309,7 @@ def test_view_works_with_the_keyboard_alone(visitor: Asker) -> None:
 
     visitor.find_results()
     visitor.press_key(Keys.TAB)
-    assert visitor.focused().accessible_name == "Ask"
+    assert visitor.focused().accessible_name == BUTTON
     visitor.press_key(Keys.ENTER)
     visitor.wait(lambda: visitor.shown(".follow"), "the answer did not appear")
     names = []
@@ -317,7 +318,7 @@ def test_view_works_with_the_keyboard_alone(visitor: Asker) -> None:
         names.append(visitor.focused().accessible_name)
     assert names == ["1: Opening hours", "1 Opening hours", "Copy", "Yes", "No", "Ask a follow-up question"]
     visitor.press_key(Keys.ESCAPE)
-    assert visitor.focused().accessible_name == "Ask"
+    assert visitor.focused().accessible_name == BUTTON
     assert visitor.shown("[role=option]"), "the first Escape leads back to the results"
     visitor.press_key(Keys.ESCAPE)
     assert not visitor.inside(".panel")[0].is_displayed()
@@ -342,7 +343,8 @@ def test_screen_reader_gets_names_roles_and_a_live_region(visitor: Asker) -> Non
     visitor.find_results()
     (button,) = visitor.shown(".ask")
     node = accessible_tree(visitor, {"button"})
-    assert ("button", "Ask", "AI answers from these pages. Check the sources.") in node
+    # All of the visible text, for people who press buttons by voice.
+    assert ("button", BUTTON, "") in node
     button.click()
     visitor.wait(lambda: visitor.shown(".follow"), "the answer did not appear")
 
@@ -491,7 +493,7 @@ def test_view_is_in_the_language_of_the_box(
     asker.open(museum.base_url, museum.public_key, lang=lang)
     asker.type(QUESTION)
     asker.wait(lambda: asker.shown(".ask"), "the button did not appear")
-    assert asker.inside(".ask")[0].accessible_name == ask
+    assert asker.inside(".ask")[0].accessible_name.startswith(f"{ask} ")
     asker.press_ask()
     asker.wait(lambda: asker.shown(".follow"), "the answer did not appear")
     (view,) = asker.inside(".conversation")
