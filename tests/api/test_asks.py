@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from flask import Flask
 from sqlalchemy import func, select, text
 from werkzeug.test import TestResponse
 
+from app.application import create_app
 from app.clock import now, today
 from app.models import Ask, VisitorErasure
 from app.plans import LIMIT_NAMES
@@ -27,6 +30,7 @@ from app.services.asks.plain_text import NO_ANSWER
 from app.services.asks.retrieval import MAX_SOURCE_LENGTH, MAX_SOURCES
 from app.services.asks.slots import MAX_OF_ACCOUNT
 from app.services.usage.account_usage import list_account_usage
+from app.services.usage.quota import ASKS_PER_MINUTE
 from backends.errors import BackendUnavailable
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -333,6 +337,25 @@ def test_visitor_may_ask_ten_questions_a_minute_and_sixty_an_hour(museum: Tenant
             assert_error(ask(museum.search, session_id="one"), 429, "rate_limit_exceeded")
         assert asked == 60
         assert_ok(ask(museum.search, session_id="another"))
+
+
+def test_limits_are_exact_among_processes(museum: Tenant, asking_app: Flask) -> None:
+    museum.set_plan("pro", asks_per_day=ASKS_PER_MINUTE + 2)
+    second = create_app(asking_app.extensions["runtime"].settings, background=False)
+    clients = [museum.search, ApiClient(second, museum.tokens["search"])]
+
+    def attempt(number: int, session_id: str) -> int:
+        while (status := ask(clients[number % 2], session_id=session_id).status_code) == 503:
+            pass  # All slots are occupied.
+        return status
+
+    with time_machine.travel(1_800_000_000, tick=False), ThreadPoolExecutor(6) as visitors:
+        of_one = Counter(visitors.map(lambda number: attempt(number, "one"), range(16)))
+        of_all = Counter(visitors.map(lambda number: attempt(number, f"another-{number}"), range(8)))
+    close_app(second)
+
+    assert of_one == {200: ASKS_PER_MINUTE, 429: 6}
+    assert of_all == {200: 2, 429: 6}
 
 
 def test_session_of_a_public_key_is_not_a_visitor_of_its_own(museum: Tenant) -> None:
