@@ -76,7 +76,8 @@ const STYLE = `
   .text { margin-top: 8px; user-select: text; }
   .text > * { margin: 0 0 10px; white-space: pre-line; }
   .text > :last-child { margin-bottom: 0; }
-  .text ul { padding: 0; padding-inline-start: 20px; list-style: disc; }
+  .text :is(ul, ol) { padding: 0; padding-inline-start: 20px; list-style: disc; }
+  .text ol { padding-inline-start: 24px; list-style: decimal; }
   .text li { margin: 0 0 4px; }
   code { padding: 1px 4px; font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .88em; background: var(--tint); border-radius: 4px; }
   pre { padding: 10px 12px; overflow-x: auto; scrollbar-width: thin; overflow-wrap: normal; direction: ltr; text-align: left; background: var(--tint); border: 1px solid var(--rule); border-radius: var(--radius); }
@@ -109,9 +110,9 @@ const ICONS = {
 
 const CITATION = /[ \t]?\[(\d+)\]/;
 const FENCE = /^\s*```/;
-const ITEM = /^\s*- /;
+const ITEM = /^\s*(?:- |(\d{1,3})[.)] )/;
 
-/** "One.\n\n- two\n- three" -> [{ name: "p", parts: ["One."] }, { name: "ul", parts: ["two", "three"] }] */
+/** "One.\n\n3. two\n4. three" -> [{ name: "p", parts: ["One."] }, { name: "ol", parts: ["two", "three"], start: "3" }] */
 function blocksOf(text) {
   const blocks = [];
   let isCode = false;
@@ -127,12 +128,18 @@ function blocksOf(text) {
     if (FENCE.test(line)) {
       isCode = !isCode;
       mustBegin = true;
-    } else if (isCode) add("pre", line, "\n");
+      continue;
+    }
+    const [mark, start] = (!isCode && ITEM.exec(line)) || [];
+    const previous = blocks.at(-1)?.name;
+    if (isCode) add("pre", line, "\n");
     else if (!line.trim()) mustBegin = true;
-    else if (ITEM.test(line)) {
-      if (blocks.at(-1)?.name === "ul") mustBegin = false;
-      add("ul", line.replace(ITEM, ""));
-    } else if (!mustBegin && blocks.at(-1).name === "ul") add("ul", line.trim(), "\n");
+    else if (mark) {
+      const name = start ? "ol" : "ul";
+      mustBegin = previous !== name;
+      add(name, line.slice(mark.length));
+      if (previous !== name) blocks.at(-1).start = start;
+    } else if (!mustBegin && /l$/.test(previous)) add(previous, line.trim(), "\n");
     else add("p", line, "\n");
   }
   return blocks;
@@ -239,9 +246,9 @@ export function addAsk(BASE, core, { input, panel, reopen, fitPanel }) {
     });
   });
 
-  function makeBlock({ name, parts }, question, sources) {
+  function makeBlock({ name, parts, start }, question, sources) {
     if (name === "pre") return make("pre", { tabindex: "0" }, make("code", {}, ...parts));
-    if (name === "ul") return make("ul", {}, ...parts.map((part) => make("li", {}, ...lineNodes(part, question, sources))));
+    if (name !== "p") return make(name, start ? { start } : {}, ...parts.map((part) => make("li", {}, ...lineNodes(part, question, sources))));
     return make("p", {}, ...lineNodes(parts[0], question, sources));
   }
 

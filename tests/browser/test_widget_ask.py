@@ -184,6 +184,17 @@ def test_text_of_the_model_is_shown_as_text_with_links_only_to_sources(visitor: 
     assert all(link.startswith(visitor.base_url) for link in links)
 
 
+def test_numbered_list_goes_on_after_another_list(visitor: Asker, model: ModelServer) -> None:
+    model.respond = writing("Steps [1]:\n1. Open it\n   now.\n2. Choose [2]:\n   - a\n   - b\n3. Leave.\n\nIn 2026.")
+    visitor.ask()
+
+    shown = [(found.tag_name, found.get_attribute("start"), found.text) for found in visitor.inside(".text > *")]
+    assert shown == [
+        ("p", None, "Steps1:"), ("ol", "1", "Open it\nnow.\nChoose2:"), ("ul", None, "a\nb"), ("ol", "3", "Leave."),
+        ("p", None, "In 2026."),
+    ]  # fmt: skip
+
+
 def test_markup_that_a_service_lets_through_is_still_text(visitor: Asker, model: ModelServer) -> None:
     """The box does not rely on the service's own cleaning."""
     body = {
