@@ -16,7 +16,7 @@ import requests
 from prometheus_client import Counter, Histogram
 from requests.adapters import HTTPAdapter
 from urllib3.connectionpool import HTTPConnectionPool
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from app.logs import redact_configured
 from app.services.model_server import BearerKey, root_cause
@@ -173,6 +173,8 @@ class LanguageModel:
                 for piece in _read_pieces(_events(self._chunks(response)), self.host):
                     pieces.put(piece)
             pieces.put(None)
+        except ProtocolError:
+            pieces.put(ModelUnavailable(f"{self.host} cut the connection"))
         except (requests.RequestException, HTTPError, OSError) as error:
             pieces.put(ModelUnavailable(f"{self.host} does not respond: {root_cause(error)}"))
         except Exception as error:  # noqa: BLE001 - raised by the thread that reads the pieces

@@ -106,6 +106,18 @@ def test_stream_that_is_cut_or_malformed_or_an_error_fails(
     failure(model)
 
 
+def test_server_that_ends_in_the_middle_of_an_answer_is_said_to_have_cut_it(
+    model: LanguageModel, server: ModelServer
+) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield event("It opens ")
+        raise ConnectionError
+
+    server.respond = lambda _: (200, STREAM, chunks())
+
+    assert str(failure(model)).endswith("cut the connection")
+
+
 @pytest.mark.parametrize(
     ("headers", "body"),
     [
