@@ -80,7 +80,10 @@ class SqliteCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        return self._run(steps.peek, windows, usage_of, credentials_of, milliseconds(now))
+        # Reading a version may create it. Anything else is also read from a file that is locked or cannot grow.
+        return self._run(
+            steps.peek, windows, usage_of, credentials_of, milliseconds(now), reading=credentials_of is None
+        )
 
     def refund(
         self,

@@ -91,6 +91,13 @@ def test_usage_can_be_read_while_the_file_is_locked(impatient: CounterStore, pat
         until_it_is_back(lambda: call(impatient, method))
 
 
+def test_windows_can_be_read_while_the_file_is_locked(impatient: CounterStore, path: Path) -> None:
+    with locked_by_another_process(path):
+        (window,) = until_it_is_back(lambda: impatient.peek([MINUTE], usage_of=1, now=NOW)).windows
+
+    assert window.hits == 1
+
+
 @pytest.mark.slow
 def test_repeated_writes_to_a_locked_file_do_not_each_wait_the_full_time(counters: CounterStore, path: Path) -> None:
     steps, budget_seconds = 60, 3.0
