@@ -205,6 +205,9 @@ class LanguageModel:
             raise ModelUnavailable(
                 f"{self.host} responds with {redact_configured(content_type)[:80] or 'no type'} instead of a stream"
             )
+        # Read as text, it would seem to end too early.
+        if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            raise ModelUnavailable(f"{self.host} compresses its stream, although the request does not accept that")
 
     def _chunks(self, response: requests.Response) -> Iterator[bytes]:
         size = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import socket
 import threading
@@ -132,6 +133,12 @@ def test_response_that_is_not_a_stream_fails(
     server.respond = sending(body, headers=headers)
 
     assert "instead of a stream" in str(failure(model))
+
+
+def test_compressed_stream_fails_with_the_reason(model: LanguageModel, server: ModelServer) -> None:
+    server.respond = sending(gzip.compress(event("a") + END), headers={**STREAM, "Content-Encoding": "gzip"})
+
+    assert "compresses its stream" in str(failure(model))
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 403, 404, 429, 500, 503])
