@@ -194,6 +194,22 @@ def test_question_whose_words_no_page_has_gets_the_ordinary_hits_without_a_model
     assert model.requests == []
 
 
+@pytest.mark.parametrize(
+    ("content", "question"),
+    [
+        ("お土産はミュージアムショップで購入できます。", "お土産はどこで買えますか？"),
+        ("会议室每小时三百元，请打电话预订。", "怎么预订会议室？"),
+        ("기차역에서 버스로 십오 분 걸립니다. 주차장은 없습니다.", "주차장이 있나요?"),
+    ],
+)
+def test_question_without_spaces_is_answered_although_its_grammar_is_on_no_page(
+    museum: Tenant, content: str, question: str
+) -> None:
+    museum.index(page(id="answer", title="1", content=content), page(id="other", title="2", content="日本 中国 한국"))
+
+    assert [source["title"] for source in assert_ok(ask(museum.search, question))["sources"]] == ["1"]
+
+
 @pytest.mark.parametrize("text", [NO_ANSWER, f"{NO_ANSWER} [1]", "I think it opens at ten.", "It opens at ten [3]."])
 def test_text_without_a_valid_source_is_no_answer_and_never_sent(museum: Tenant, model: ModelServer, text: str) -> None:
     model.respond = writing(text)

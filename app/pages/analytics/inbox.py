@@ -20,7 +20,7 @@ from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services import inbox
 from app.services.access.credentials import site_record
-from app.services.asks.retrieval import weighty_words
+from app.services.asks.weighty_words import weighty_words
 from app.services.inbox import InboxItem, Settings, add_synonyms, pin_document, search_now
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries

@@ -15,9 +15,10 @@ from math import log
 
 from app.services.access.credentials import SiteRecord
 from app.services.asks.meaning import ChunkCosine, Meaning
+from app.services.asks.weighty_words import weighty_words
 from app.services.search.search import Searcher
 from app.services.search.site_queries import for_site
-from backends.analysis.languages import detect_language, stems_of_terms, stop_words
+from backends.analysis.languages import detect_language, stems_of_terms
 from backends.analysis.normalization import terms_of
 from backends.base import Document
 from backends.query import SearchQuery, Synonyms, split_synonyms
@@ -135,16 +136,6 @@ def find_sources(
         sum(weights[stem] for stem in part.counts) >= MIN_SHARE * sum(weights.values()) for part in chosen
     )
     return [_source(part) for part in chosen] if is_pinned or has_words else []
-
-
-def weighty_words(text: str, language: str) -> list[str]:
-    """Return the different words of a text that are not stop words, in order.
-
-    Args:
-        language: ISO 639-1 code.
-    """
-    stops = stop_words(language)
-    return list(dict.fromkeys(word for word in terms_of(text) if word not in stops))
 
 
 def _find_meanings(synonyms: Synonyms, language: str, stems: frozenset[str]) -> Mapping[str, Sequence[str]]:
