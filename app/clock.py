@@ -23,6 +23,11 @@ def today() -> date:
     return now().date()
 
 
+def start_of(day: date) -> datetime:
+    """Return the beginning of a UTC day."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
 def isoformat(moment: datetime) -> str:
     """Return ``moment`` in the API's format: UTC, ISO 8601, ending in ``Z``, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -67,7 +67,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
             recent=runtime().recent_results,
         )
         if prefers(request, CSV):
-            asks = None if parameters["channel"] else find_asks(session, site, last, days)
+            asks = find_asks(session, site, parameters["channel"], last, days)
             return csv_response(encode_csv(analytics, asks.unanswered_counts if asks else ()))
     return analytics
 

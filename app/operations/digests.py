@@ -6,13 +6,13 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from itsdangerous import BadData, URLSafeSerializer
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import now, start_of
 from app.crawl.sources.sources import list_failed
 from app.errors import ApiError
 from app.models import Account, IgnoredQuery, Site, UsageDay
@@ -183,7 +183,7 @@ def queue_due_digests(runtime: Runtime, is_stopping: Callable[[], bool] = lambda
 
 def _due(database: Database, week: date) -> Iterator[tuple[int, bool]]:
     """Yield the ID of each account whose digest for this week is pending, and whether it subscribes to digests."""
-    begin = datetime.combine(week, time(), UTC)
+    begin = start_of(week)
     last = 0
     while True:
         with database.read() as session:

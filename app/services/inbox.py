@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import now, start_of
 from app.errors import field_error
 from app.models import IgnoredQuery, QueryDay, Site, SiteDay
 from app.models.events import QUERY_KINDS, SUGGESTED_FROM
@@ -207,14 +207,11 @@ def list_candidates(
     ignored_queries = frozenset(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
 
-    answers_questions = bool(site.search_settings.get("ask"))
-
     def compute() -> list[Candidate]:
         candidates = _read_candidates(session, site.id, first, kinds, ignored=ignored)
-        if answers_questions:
-            for query, question in list_open_questions(session, site.id, _period_start(today)).items():
-                if (query in ignored_queries) == ignored:
-                    candidates[query] = _with_question(candidates.get(query, Candidate(query, 0, {})), question)
+        for query, question in _read_questions(session, site, today).items():
+            if (query in ignored_queries) == ignored:
+                candidates[query] = _with_question(candidates.get(query, Candidate(query, 0, {})), question)
         ranked = sorted(
             candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches - one.questions, one.query)
         )
@@ -225,7 +222,7 @@ def list_candidates(
     searches = session.scalar(
         select(func.sum(SiteDay.searches)).where(SiteDay.site_id == site.id, SiteDay.day >= first)
     )
-    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries, answers_questions
+    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries, site.search_settings.get("ask")
     return recent.get(key, compute, lambda _: int(searches or 0))
 
 
@@ -283,8 +280,11 @@ def _with_question(candidate: Candidate, question: OpenQuestion) -> Candidate:
     return replace(candidate, visitors=visitors, questions=question.count)
 
 
-def _period_start(today: date) -> datetime:
-    return datetime.combine(today - timedelta(days=PERIOD_DAYS - 1), time(), UTC)
+def _read_questions(session: Session, site: Site, today: date) -> Mapping[str, OpenQuestion]:
+    """Return the questions without an answer by normal form; none while *Ask* is off."""
+    if not site.search_settings.get("ask"):
+        return {}
+    return list_open_questions(session, site.id, start_of(today - timedelta(days=PERIOD_DAYS - 1)))
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
@@ -336,10 +336,7 @@ def is_from_visitors(session: Session, site: Site, query: str, today: date) -> b
     searched = select(QueryDay.query).where(
         QueryDay.site_id == site.id, QueryDay.day.in_(days), QueryDay.query == query
     )
-    if session.scalar(searched.limit(1)) is not None:
-        return True
-    answers_questions = bool(site.search_settings.get("ask"))
-    return answers_questions and query in list_open_questions(session, site.id, _period_start(today))
+    return session.scalar(searched.limit(1)) is not None or query in _read_questions(session, site, today)
 
 
 def has_searches(session: Session, site_id: int) -> bool:

@@ -32,6 +32,7 @@ from app.services.asks.slots import MAX_OF_ACCOUNT
 from app.services.usage.account_usage import list_account_usage
 from app.services.usage.quota import ASKS_PER_MINUTE
 from backends.errors import BackendUnavailable
+from schemas.search import MAX_QUERY_BYTES
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import scrape, value
@@ -146,6 +147,10 @@ def test_browsers_may_ask_and_proxies_do_not_collect_the_stream(museum: Tenant) 
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     assert response.headers["X-Accel-Buffering"] == "no"
     assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_question_is_searched_with_the_longest_query_of_the_schemas() -> None:
+    assert retrieval.MAX_QUERY_BYTES == MAX_QUERY_BYTES
 
 
 def test_model_gets_the_sources_and_nothing_about_the_visitor(museum: Tenant, model: ModelServer) -> None:

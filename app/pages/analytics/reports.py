@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from urllib.parse import urlencode
 
 from flask import Response, request
-from sqlalchemy.orm import Session
 
-from app.clock import today
+from app.clock import start_of, today
 from app.errors import ApiError
 from app.models import Site
 from app.pages.analytics import lists
@@ -28,7 +27,7 @@ from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.analytics.search_times import get_search_times
 from app.services.asks.open_questions import list_open_questions
-from app.services.asks.questions import AskReport, find_asks
+from app.services.asks.questions import find_asks
 from app.services.collections import MAX_COLLECTIONS
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
@@ -183,7 +182,7 @@ def show_analytics() -> str:
             site_id=None if choice.site is None else choice.site.id,
             channel=choice.channel,
         )
-        asks = _find_asks(session, choice)
+        asks = find_asks(session, choice.site, choice.channel, choice.last, choice.days)
     learns = choice.site is not None and learns_from_clicks(choice.site.search_settings)
     return render(
         "analytics.html",
@@ -207,11 +206,6 @@ def show_analytics() -> str:
         short=SHORT_LIST,
         **common,
     )
-
-
-def _find_asks(session: Session, choice: Choice) -> AskReport | None:
-    # Questions are not searches, so a channel of searches has none.
-    return None if choice.channel else find_asks(session, choice.site, choice.last, choice.days)
 
 
 def _learned_queries(site: Site) -> list[tuple[str, int]]:
@@ -238,8 +232,7 @@ def show_query() -> str | Response:
     with current_runtime.database.read() as session:
         report = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
         ignored = inbox.is_ignored(session, site.id, query)
-        since = datetime.combine(choice.first, time(), UTC)
-        question = list_open_questions(session, site.id, since).get(query)
+        question = list_open_questions(session, site.id, start_of(choice.first)).get(query)
         record = load_site_record(session, site)
     result: CurrentResult | None = None
     problem = None
@@ -276,7 +269,7 @@ def export_analytics() -> Response:
     choice = choose_site(or_collection=True)
     analytics = _read_analytics(choice, MAX_QUERIES)
     with runtime().database.read() as session:
-        asks = _find_asks(session, choice)
+        asks = find_asks(session, choice.site, choice.channel, choice.last, choice.days)
     period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
     return csv_response(encode_csv(analytics, asks.unanswered_counts if asks else ()), f"{name}-{period}.csv")

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.services.access.credentials import SiteRecord
-from app.services.embedding.chunks import MAX_CHUNKS, spans_of
-from app.services.embedding.embedder import Embedder, EmbedderUnavailable
-from app.services.embedding.stored_vectors import MAX_BYTES, cosines
+from app.services.embedding.chunks import spans_of
+from app.services.embedding.embedder import Embedder, EmbedderUnavailable, supports
+from app.services.embedding.stored_vectors import cosines, max_chunks
 from app.services.search.mixed_order import QUERY_SECONDS, ReadVectors
-from backends.analysis.languages import detect_language
 from backends.base import Document
 from backends.sections import SECTIONS
 
@@ -46,10 +45,8 @@ class Meaning:
         Empty if the site has no semantic search, the embedder does not support the question's language, or the
         embedder or the database is unavailable: then words alone decide, as in a search.
         """
-        languages = self._embedder.languages
-        if not (documents and site.settings.semantic):
-            return {}
-        if languages is not None and (site.settings.language or detect_language(question)) not in languages:
+        settings = site.settings
+        if not (documents and settings.semantic and supports(self._embedder, question, settings.language)):
             return {}
         try:
             query = self._embedder.embed_query(question, QUERY_SECONDS)
@@ -57,12 +54,11 @@ class Meaning:
             log.debug("sources are chosen by words: %s", error)
             return {}
         stored = self._read_vectors(site.id, list(documents), len(query)) or {}
-        limit = min(MAX_CHUNKS, max(1, MAX_BYTES // len(query)))
         compared: dict[str, Sequence[ChunkCosine]] = {}
         for id, vectors in stored.items():
             document = documents[id]
             fields = {**document.fields, SECTIONS: [section._asdict() for section in document.sections]}
-            spans = spans_of(fields, self._embedder.chunk_characters, limit)
+            spans = spans_of(fields, self._embedder.chunk_characters, max_chunks(len(query)))
             # Vectors of an earlier release, or of a text that has changed since, may have other chunks.
             if spans and len(vectors) == len(spans) * len(query):
                 values = cosines(query, vectors)

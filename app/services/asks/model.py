@@ -201,7 +201,7 @@ class LanguageModel:
                 _retry_seconds(response.headers.get("Retry-After", "")),
             )
         if content_type.partition(";")[0].strip().lower() != "text/event-stream":
-            # Such as an error inside a 200, or the page of a proxy.
+            # Such as an error inside a 200, or the page of a proxy. Redacted before it is cut, which would split a key.
             raise ModelUnavailable(
                 f"{self.host} responds with {redact_configured(content_type)[:80] or 'no type'} instead of a stream"
             )

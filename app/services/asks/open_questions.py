@@ -10,11 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Ask
+from app.services.asks.retrieval import MAX_QUERY_BYTES
 from backends.text import normal_form
 
 MAX_READ = 10_000
 """Maximum number of questions that are read, the newest first."""
-MAX_QUERY_BYTES = 512
 
 
 @dataclass(slots=True)

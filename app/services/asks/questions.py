@@ -6,11 +6,12 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from app.clock import start_of
 from app.errors import ApiError, ErrorCode
 from app.models import Ask, Site, VisitorErasure
 from app.services.analytics.rollups import lock_sites
@@ -114,9 +115,13 @@ class AskReport:
         return [(each.question, each.count) for each in self.unanswered_questions]
 
 
-def find_asks(session: Session, site: Site | None, last: date, days: int) -> AskReport | None:
-    """Return the report as :func:`report_asks`; ``None`` for all sites and for a site without any questions."""
-    if site is None:
+def find_asks(session: Session, site: Site | None, channel: str | None, last: date, days: int) -> AskReport | None:
+    """Return the report as :func:`report_asks`; ``None`` for all sites and for a site without any questions.
+
+    Args:
+        channel: Channel of the searches that are shown, to which no questions belong; ``None`` for all.
+    """
+    if site is None or channel:
         return None
     if not site.search_settings.get("ask"):
         stored = session.scalar(select(Ask.id).where(Ask.site_id == site.id).limit(1))
@@ -127,7 +132,7 @@ def find_asks(session: Session, site: Site | None, last: date, days: int) -> Ask
 
 def report_asks(session: Session, site_id: int, last: date, days: int) -> AskReport:
     """Count a site's questions of a number of UTC days that end with the day ``last``."""
-    until = datetime.combine(last, time(), UTC) + timedelta(days=1)
+    until = start_of(last + timedelta(days=1))
     since = until - timedelta(days=days)
     period = (Ask.site_id == site_id, Ask.occurred_at >= since, Ask.occurred_at < until)
     row = session.execute(

@@ -40,6 +40,7 @@ They bound the CPU time of a question: a million characters take 0.1 seconds, an
 MAX_TITLE_LENGTH = 200
 """Length at which the titles of pages and sections are cut. A page's title may be longer than all sources together."""
 MAX_QUERY_BYTES = 512
+"""Maximum size of a query, as of the API's schemas."""
 RANK_OFFSET = 10
 """Positions that are added to a page's position before its reciprocal, so that two good positions beat one first."""
 MEANING_WEIGHT = 4.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
+from backends.analysis.languages import detect_language
 from backends.servers.waiting import waiting
 
 if TYPE_CHECKING:
@@ -88,6 +89,15 @@ EMBEDDER_SECONDS = Histogram(
 EMBEDDER_FAILURES = Counter(
     "search_embedder_failures_total", "Operations for which the embedder was unavailable or too slow.", ["operation"]
 )
+
+
+def supports(embedder: Embedder, text: str, language: str | None) -> bool:
+    """Whether an embedder supports the language of a text.
+
+    Args:
+        language: ISO 639-1 code; ``None`` to detect it.
+    """
+    return embedder.languages is None or (language or detect_language(text)) in embedder.languages
 
 
 class GuardedEmbedder:

@@ -12,10 +12,10 @@ from sqlalchemy import func, or_, select, update
 
 from app.clock import Backoff, now
 from app.models import DocumentVector, Site
-from app.services.embedding.chunks import MAX_CHUNKS, chunks_of
+from app.services.embedding.chunks import chunks_of
 from app.services.embedding.embedder import Embedder, EmbedderRejected, EmbedderUnavailable
 from app.services.embedding.stored_vectors import (
-    MAX_BYTES,
+    max_chunks,
     model_of,
     models_of,
     pending_rows,
@@ -176,7 +176,7 @@ class Vectorizer:
         if not pending:
             self._finish(site_id, model, site.revision)
             return 0
-        vectors = self._compute(site_id, pending, min(MAX_CHUNKS, max(1, MAX_BYTES // dimension)))
+        vectors = self._compute(site_id, pending, max_chunks(dimension))
         if self._embedder.dimension != dimension:
             return 0  # The server has changed its model meanwhile, so all vectors of the site are due again.
         with self._database.write() as session:

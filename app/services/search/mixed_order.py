@@ -15,9 +15,8 @@ from operator import itemgetter
 
 from prometheus_client import Counter
 
-from app.services.embedding.embedder import Embedder, EmbedderUnavailable
+from app.services.embedding.embedder import Embedder, EmbedderUnavailable, supports
 from app.services.embedding.stored_vectors import best_cosines
-from backends.analysis.languages import detect_language
 from backends.analysis.sentence_queries import is_sentence
 from backends.base import Hit, SearchBackend, SearchResult
 from backends.errors import ResponseTooLarge
@@ -64,8 +63,7 @@ class MixedOrder:
             return False
         if query.offset >= MIXED_HITS or not is_sentence(query.text, query.settings.language):
             return False
-        languages = self._embedder.languages
-        return languages is None or (query.settings.language or detect_language(query.text)) in languages
+        return supports(self._embedder, query.text, query.settings.language)
 
     def search(self, engine: SearchBackend, index: str, site_id: int, query: SearchQuery) -> SearchResult:
         """Run a search for which :meth:`is_for` is true.

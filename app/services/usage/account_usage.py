@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date
 from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.clock import start_of
 from app.models import Account, Ask, Key, Site, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.sites import MAX_INT64, account_status, describe_account
@@ -66,11 +67,10 @@ def list_account_usage(session: Session, today: date, account_id: int | None = N
         .group_by(UsageDay.account_id)
     )
     searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
-    first_moment = datetime.combine(today.replace(day=1), time(), UTC)
     asked = (
         select(Site.account_id, func.count())
         .join(Ask, Ask.site_id == Site.id)
-        .where(Ask.occurred_at >= first_moment, is_selected(Site.account_id))
+        .where(Ask.occurred_at >= start_of(today.replace(day=1)), is_selected(Site.account_id))
         .group_by(Site.account_id)
     )
     asks = dict(session.execute(asked).all())

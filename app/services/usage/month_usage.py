@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from app.clock import now, today
+from app.clock import now, start_of, today
 from app.counters.base import CounterStore
 from app.errors import field_error
 from app.models import Account, Site, UsageDay, UsageMonth
@@ -262,12 +262,8 @@ def _stored_usage(row: UsageMonth) -> MonthUsage:
 
 
 def _existed(month: date) -> ColumnElement[bool]:
-    return Account.created_at < _start_of(first_of_next_month(month))
+    return Account.created_at < start_of(first_of_next_month(month))
 
 
 def _is_over(month: date) -> bool:
-    return now() >= _start_of(first_of_next_month(month)) + CLOSED_AFTER
-
-
-def _start_of(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
+    return now() >= start_of(first_of_next_month(month)) + CLOSED_AFTER

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from app.clock import Backoff
 from app.models import DocumentVector, Site
+from app.services.embedding import stored_vectors
 from app.services.embedding import vectorizer as vectorizer_module
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.stored_vectors import store_vectors
@@ -79,7 +80,7 @@ def test_changed_document_gets_a_new_vector_and_deleted_document_loses_its_vecto
 def test_each_chunk_of_a_long_document_has_a_vector_up_to_the_maximum_size(
     site: Tenant, embedder: StubEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectorizer_module, "MAX_BYTES", 12)
+    monkeypatch.setattr(stored_vectors, "MAX_BYTES", 12)
     site.index(page(1, content="word " * 300), page(2, content="word " * 5000))
 
     run(site)
